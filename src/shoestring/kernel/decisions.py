@@ -1,0 +1,182 @@
+"""What we want done. Imperative, frozen, each with the reason in words.
+
+`id` is stamped by `step()` as "entry.index"; it goes to the provider as its idempotency token and onto the machine
+as a tag, so a decision carried out twice is carried out once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoestring.kernel.types import CheckpointRef, Config, DecisionId, Fact, JobId, LeaseId, Offer, SegmentId, Tags
+
+
+class Decision(Fact, tag_field="type"):
+    """Base of all decisions. `why` is shown to people and never empty."""
+
+    why: str
+    id: DecisionId = DecisionId("")
+
+
+class AddJob(Decision, tag="AddJob/1"):
+    """Put a configuration on the books; nothing runs yet."""
+
+    job: JobId
+    config: Config
+    tags: Tags = {}
+    """What the search must remember of it: bracket, rung, sub-sample rate."""
+
+
+class TagJob(Decision, tag="TagJob/1"):
+    """Change what the search remembers of a job; keys not named stay."""
+
+    job: JobId
+    tags: Tags
+
+
+class RunJob(Decision, tag="RunJob/1"):
+    """Have a job trained up to a step. Placement finds the machine, unless the search pins the offer."""
+
+    job: JobId
+    until_step: int
+    slots: int = 1
+    offer: Offer | None = None
+
+
+class PauseJob(Decision, tag="PauseJob/1"):
+    job: JobId
+
+
+class DropJob(Decision, tag="DropJob/1"):
+    job: JobId
+
+
+class RequestLease(Decision, tag="RequestLease/1"):
+    """Rent a machine, prepaid: it ends by itself at `end_by`, whoever is alive then.
+
+    The guard fills `end_by` down to what budget and deadline allow and `reserve_usd` with the most the lease can cost.
+    """
+
+    lease: LeaseId
+    offer: Offer
+    max_usd_per_hour: float | None = None
+    end_by: float
+    reserve_usd: float = 0.0
+
+
+class ExtendLease(Decision, tag="ExtendLease/1"):
+    """Prepay a lease for longer. A refused extension changes nothing: the lease ends when it was to end."""
+
+    lease: LeaseId
+    end_by: float
+    reserve_usd: float = 0.0
+
+
+class StartSegment(Decision, tag="StartSegment/1"):
+    """Run a job on leases, from a checkpoint, up to a step."""
+
+    segment: SegmentId
+    job: JobId
+    leases: tuple[LeaseId, ...]
+    config: Config
+    until_step: int
+    slots: int = 1
+    resume_from: CheckpointRef | None = None
+
+
+class PlanSaves(Decision, tag="PlanSaves/1"):
+    """Have the worker save by itself every so often, whether or not anybody listens."""
+
+    segment: SegmentId
+    every_s: float
+
+
+class SaveCheckpoint(Decision, tag="SaveCheckpoint/1"):
+    segment: SegmentId
+
+
+class HaltSegment(Decision, tag="HaltSegment/1"):
+    """Save and stop. What has not stopped after `grace_s` is killed."""
+
+    segment: SegmentId
+    grace_s: float
+
+
+class ReleaseLease(Decision, tag="ReleaseLease/1"):
+    lease: LeaseId
+
+
+class DropCheckpoint(Decision, tag="DropCheckpoint/1"):
+    ref: CheckpointRef
+
+
+class WakeAt(Decision, tag="WakeAt/1"):
+    """Deliver TimerFired(name) at that time. Setting a name again moves it."""
+
+    name: str
+    at: float
+
+
+class Think(Decision, tag="Think/1"):
+    """Answer a slow, pure question elsewhere; the answer comes back as ThoughtReady(name)."""
+
+    name: str
+    question: str
+    """Name of a registered pure function (`kernel.thinking`)."""
+    given: Any
+    """Plain JSON data, the function's only argument."""
+    modelled_s: float = 0.0
+    """How long it takes in virtual time: a simulation never charges measured time."""
+
+
+class WindDown(Decision, tag="WindDown/1"):
+    """Start nothing more; save and halt what runs, give machines back, then conclude."""
+
+
+class Refused(Decision, tag="Refused/1"):
+    """Put by the guard in the place of a wish that budget or deadline forbid."""
+
+    wish: RequestLease | ExtendLease | StartSegment
+
+
+class Conclude(Decision, tag="Conclude/1"):
+    best: JobId | None
+
+
+AnyDecision = (
+    AddJob
+    | TagJob
+    | RunJob
+    | PauseJob
+    | DropJob
+    | RequestLease
+    | ExtendLease
+    | StartSegment
+    | PlanSaves
+    | SaveCheckpoint
+    | HaltSegment
+    | ReleaseLease
+    | DropCheckpoint
+    | WakeAt
+    | Think
+    | WindDown
+    | Refused
+    | Conclude
+)
+
+ACTS_ON_THE_WORLD = frozenset(
+    {
+        RequestLease,
+        ExtendLease,
+        StartSegment,
+        PlanSaves,
+        SaveCheckpoint,
+        HaltSegment,
+        ReleaseLease,
+        DropCheckpoint,
+        Think,
+        Conclude,
+    }
+)
+"""Decisions that must be durable before they are carried out. The others change only the fold (a timer is re-armed
+from the journal after a crash), so their entries may wait for the next group commit."""

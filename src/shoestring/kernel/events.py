@@ -1,0 +1,217 @@
+"""What happened. Past tense, frozen, and each with a key that is the same however often it is delivered.
+
+The key is made from the content, never drawn at random: a world that reads its sources again after a crash
+produces the same keys without having kept anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import (
+    CheckpointRef,
+    Denial,
+    EndCause,
+    Fact,
+    JobId,
+    LeaseId,
+    Metrics,
+    Offer,
+    SegmentCause,
+    SegmentId,
+)
+
+Wish = Literal["pause", "resume", "stop", "amend"]
+
+
+class Event(Fact, tag_field="type"):
+    """Base of all events. `at` is UTC seconds: when it happened, not when we heard of it."""
+
+    at: float
+
+    @property
+    def key(self) -> str:
+        """Same happening, same key."""
+        raise NotImplementedError
+
+
+class RunStarted(Event, tag="RunStarted/1"):
+    spec: RunSpec
+    seed: int
+    wall_at: float = 0.0
+    """Real time at the start; with a compressed market clock, what `at` counts from."""
+
+    @property
+    def key(self) -> str:
+        return "started"
+
+
+class PriceChanged(Event, tag="PriceChanged/1"):
+    offer: Offer
+    usd_per_hour: float
+
+    @property
+    def key(self) -> str:
+        return f"price:{self.offer.provider}/{self.offer.zone}/{self.offer.machine}/{self.offer.spot}@{self.at!r}"
+
+
+class LeaseGranted(Event, tag="LeaseGranted/1"):
+    lease: LeaseId
+
+    @property
+    def key(self) -> str:
+        return f"granted:{self.lease}"
+
+
+class LeaseDenied(Event, tag="LeaseDenied/1"):
+    lease: LeaseId
+    reason: Denial
+
+    @property
+    def key(self) -> str:
+        return f"denied:{self.lease}"
+
+
+class RevocationNoticed(Event, tag="RevocationNoticed/1"):
+    lease: LeaseId
+    gone_at: float
+
+    @property
+    def key(self) -> str:
+        return f"notice:{self.lease}"
+
+
+class LeaseEnded(Event, tag="LeaseEnded/1"):
+    """The machine is gone and billed: `charged_usd` is final, after `refunded_usd` was taken off."""
+
+    lease: LeaseId
+    cause: EndCause
+    charged_usd: float
+    refunded_usd: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"ended:{self.lease}"
+
+
+class SegmentStarted(Event, tag="SegmentStarted/1"):
+    """User code is running: the machine is up, the checkpoint restored."""
+
+    segment: SegmentId
+
+    @property
+    def key(self) -> str:
+        return f"running:{self.segment}"
+
+
+class JobReported(Event, tag="JobReported/1"):
+    segment: SegmentId
+    job: JobId
+    step: int
+    metrics: Metrics
+    """Not finite values travel as strings in JSON ("nan", "inf"); see `codec`."""
+
+    @property
+    def key(self) -> str:
+        return f"report:{self.segment}:{self.step}"
+
+
+class CheckpointSaved(Event, tag="CheckpointSaved/1"):
+    segment: SegmentId
+    job: JobId
+    step: int
+    ref: CheckpointRef
+    took_s: float
+
+    @property
+    def key(self) -> str:
+        return f"saved:{self.ref.name}"
+
+
+class CheckpointLost(Event, tag="CheckpointLost/1"):
+    """A checkpoint turned out to be missing or damaged when it was wanted: the job goes on from the one before."""
+
+    job: JobId
+    ref: CheckpointRef
+    detail: str
+
+    @property
+    def key(self) -> str:
+        return f"unsaved:{self.ref.name}"
+
+
+class SegmentEnded(Event, tag="SegmentEnded/1"):
+    segment: SegmentId
+    step: int
+    """The last step trained, saved or not."""
+    cause: SegmentCause
+    detail: str = ""
+    """For people: the last line of the error, the exit code."""
+
+    @property
+    def key(self) -> str:
+        return f"segment-ended:{self.segment}"
+
+
+class TimerFired(Event, tag="TimerFired/1"):
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"timer:{self.name}@{self.at!r}"
+
+
+class ThoughtReady(Event, tag="ThoughtReady/1"):
+    name: str
+    answer: Any
+    """Plain JSON data."""
+
+    @property
+    def key(self) -> str:
+        return f"thought:{self.name}"
+
+
+class UserAsked(Event, tag="UserAsked/1"):
+    wish: Wish
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    """New totals, with "amend"."""
+
+    @property
+    def key(self) -> str:
+        return f"asked:{self.wish}@{self.at!r}"
+
+
+class PolicyBroke(Event, tag="PolicyBroke/1"):
+    """A policy raised: recorded so that the reason is on file, and answered by the fixed `park` rule alone."""
+
+    detail: str
+
+    @property
+    def key(self) -> str:
+        return f"broke@{self.at!r}"
+
+
+AnyEvent = (
+    RunStarted
+    | PriceChanged
+    | LeaseGranted
+    | LeaseDenied
+    | RevocationNoticed
+    | LeaseEnded
+    | SegmentStarted
+    | JobReported
+    | CheckpointSaved
+    | CheckpointLost
+    | SegmentEnded
+    | TimerFired
+    | ThoughtReady
+    | UserAsked
+    | PolicyBroke
+)
+
+__all__ = [*(c.__name__ for c in AnyEvent.__args__), "AnyEvent", "Event", "Wish"]  # noqa: PLE0604
+assert issubclass(Event, msgspec.Struct)

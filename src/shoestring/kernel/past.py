@@ -1,0 +1,61 @@
+"""What is already on record: which events were seen, which decisions may not have been carried out.
+
+Reports are most of the traffic, so their keys are not kept: a report of an open segment is known by its step, and
+any report of an ended segment is old news. Memory then grows with machines and jobs, not with reports.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoestring.kernel.decisions import Decision
+from shoestring.kernel.events import Event, JobReported, SegmentEnded
+from shoestring.kernel.types import SegmentId
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One turn: what happened and what was decided. `meta` (measured times) is outside the fold."""
+
+    seq: int
+    event: Event
+    decisions: tuple[Decision, ...]
+    meta: dict[str, float] = {}
+
+
+class Past:
+    """The keys of all recorded events, and the entries a restarted world needs to take up its work."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        """Filled while replaying only: an attached world has read them, and a long run must not keep them."""
+        self._keys: set[str] = set()
+        self._steps: dict[SegmentId, set[int]] = {}
+        self._ended: set[SegmentId] = set()
+
+    def __contains__(self, event: Event) -> bool:
+        if type(event) is JobReported:
+            if event.segment in self._ended:
+                return True
+            steps = self._steps.get(event.segment)
+            return steps is not None and event.step in steps
+        return event.key in self._keys
+
+    def add(self, event: Event) -> None:
+        if type(event) is JobReported:
+            steps = self._steps.get(event.segment)
+            if steps is None:
+                self._steps[event.segment] = {event.step}
+            else:
+                steps.add(event.step)
+            return
+        self._keys.add(event.key)
+        if type(event) is SegmentEnded:
+            self._ended.add(event.segment)
+            self._steps.pop(event.segment, None)
+
+    def replayed(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.add(entry.event)
+
+    def forget_entries(self) -> None:
+        self.entries.clear()

@@ -1,0 +1,104 @@
+"""RunSpec: all that a run was asked to do. Frozen, validated when made, the first thing in the journal.
+
+A spec is complete: a controller that finds nothing but the journal can go on with the run. Files and Python arguments
+become a spec in `specfile.py`; every field below is already in plain units.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from shoestring.errors import SpecError
+from shoestring.kernel.types import Config, Direction, Fact, Listing, Value
+from shoestring.space import Space
+
+
+class Code(Fact):
+    """Where the user's code is: a function in a file or module, or a command line. Never a pickle."""
+
+    function: str | None = None
+    """"path/to/file.py:name" or "package.module:name"."""
+    command: tuple[str, ...] | None = None
+    """Arguments with {parameter} in them; run without a shell."""
+
+
+class RunSpec(Fact):
+    name: str
+    kind: Literal["study", "bag"] = "study"
+    code: Code = Code()
+    space: Space = Space()
+    given: tuple[Config, ...] = ()
+    """Configurations fixed up front: all the jobs of a bag, or trials a study must include."""
+    metric: str = "loss"
+    direction: Direction = "minimize"
+    trials: int = 1
+    max_steps: int = 1
+    slots: int = 1
+    """Slots a job takes, unless the search says otherwise."""
+    budget_usd: float = 0.0
+    deadline_s: float = 30 * 86400.0
+    """Counted from the start of the run."""
+    recipe: str = "asha"
+    options: dict[str, Value] = {}
+    """Arguments of the recipe, by name."""
+    seed: int = 0
+    listings: tuple[Listing, ...] = ()
+    """What the run may rent."""
+    max_machines: int = 4
+    max_failures: int = 2
+    """How often a job's own code may fail before it is given up. Revocations never count."""
+    time_limit_s: float | None = None
+    """The longest one stretch of a job may run before it counts as hung."""
+    slice_s: float = 900.0
+    """Leases are prepaid in slices this long and renewed at half time: a controller that stays dead for longer than
+    half a slice loses its machines, and never more than one slice of money."""
+    wind_down_s: float = 120.0
+    """How long before the deadline everything is asked to save and stop."""
+    keep_checkpoints: int = 2
+    """Per job. At least two: the one before is kept until the new one is safe."""
+
+    def __post_init__(self) -> None:
+        positive = {
+            "trials": self.trials,
+            "max_steps": self.max_steps,
+            "slots": self.slots,
+            "deadline_s": self.deadline_s,
+            "max_machines": self.max_machines,
+            "slice_s": self.slice_s,
+        }
+        for field, value in positive.items():
+            if not (value > 0 and math.isfinite(value)):
+                raise SpecError(f"{field}={value!r} must be a positive number")
+        if not (self.budget_usd >= 0 and math.isfinite(self.budget_usd)):
+            raise SpecError(f"budget_usd={self.budget_usd!r} must be zero or a positive number of dollars")
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise SpecError(f"time_limit_s={self.time_limit_s!r} must be positive", hint="leave it out for no limit")
+        if self.max_failures < 0:
+            raise SpecError(f"max_failures={self.max_failures!r} must be zero or more")
+        if self.keep_checkpoints < 2:
+            raise SpecError(
+                f"keep_checkpoints={self.keep_checkpoints!r} is too few",
+                hint="2 is the least: the checkpoint before is kept until the new one is safe",
+            )
+        if not self.metric:
+            raise SpecError("metric='' names nothing", hint="say what to minimize or maximize, e.g. minimize='loss'")
+
+    def better(self, a: float, b: float) -> bool:
+        """Is `a` a better value of the metric than `b`? NaN is worse than anything."""
+        if math.isnan(a):
+            return False
+        if math.isnan(b):
+            return True
+        return a < b if self.direction == "minimize" else a > b
+
+
+def amended(spec: RunSpec, *, budget_usd: float | None, deadline_s: float | None) -> RunSpec:
+    """The spec with new totals, as a user may ask for in the middle of a run."""
+    return msgspec.structs.replace(
+        spec,
+        budget_usd=spec.budget_usd if budget_usd is None else budget_usd,
+        deadline_s=spec.deadline_s if deadline_s is None else deadline_s,
+    )

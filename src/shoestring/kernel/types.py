@@ -1,0 +1,89 @@
+"""The nouns: ids, offers, what is known of a machine, checkpoints, and prices up to now.
+
+Everything here is a frozen fact. What changes as a run goes on (Job, Lease, Segment) lives in `state.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NewType
+
+import msgspec
+
+JobId = NewType("JobId", str)
+LeaseId = NewType("LeaseId", str)
+SegmentId = NewType("SegmentId", str)
+DecisionId = NewType("DecisionId", str)
+
+Value = str | int | float | bool | None
+Config = dict[str, Value]
+Metrics = dict[str, float]
+Tags = dict[str, Value]
+
+Direction = Literal["minimize", "maximize"]
+Denial = Literal["no_capacity", "quota", "price", "too_late"]
+EndCause = Literal["released", "revoked", "expired", "lost"]
+SegmentCause = Literal["reached", "completed", "halted", "lost", "failed", "overran"]
+BillingName = Literal["per_second", "per_hour", "aws_spot", "gcp_preemptible", "free"]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all immutable values of the kernel."""
+
+
+class Offer(Fact, order=True):
+    """Something for sale: one machine type in one zone of one provider, revocable or not."""
+
+    provider: str
+    zone: str
+    machine: str
+    spot: bool
+
+    def __str__(self) -> str:
+        return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
+
+
+class Listing(Fact):
+    """An offer with the facts a decision may rest on. A run's listings are fixed at its start, in its spec."""
+
+    offer: Offer
+    vcpus: float
+    memory_gb: float
+    gpus: int = 0
+    slots: int = 1
+    """How many units of parallelism the machine has; a job takes one or more of them."""
+    on_demand_usd_per_hour: float
+    """What the same machine costs when nobody can take it away: also the ceiling of a spot price without a maximum."""
+    billing: BillingName = "per_second"
+    notice_s: float = 120.0
+    max_life_s: float | None = None
+    """Age at which the provider takes the machine back whatever happens (Google's legacy preemptible VMs: 24 h)."""
+
+    def ceiling_usd_per_hour(self, max_usd_per_hour: float | None) -> float:
+        """The most an hour of this lease can ever be charged at."""
+        if max_usd_per_hour is None or not self.offer.spot:
+            return self.on_demand_usd_per_hour
+        return max_usd_per_hour
+
+
+class CheckpointRef(Fact):
+    """Where a saved state is, and how to know that it is whole."""
+
+    job: JobId
+    step: int
+    name: str
+    """Unique within the store; relative, never a path of this machine."""
+    size_bytes: int
+    digest: str
+
+
+class PriceHistory(Fact):
+    """Prices of one offer up to a moment: all that a policy may know. `times` ascend; a price holds until the next."""
+
+    offer: Offer
+    times: tuple[float, ...]
+    usd_per_hour: tuple[float, ...]
+    until: float
+
+    def __post_init__(self) -> None:
+        if self.times and self.times[-1] > self.until:
+            raise ValueError(f"a price history until {self.until} holds a price of {self.times[-1]}")
