@@ -11,14 +11,14 @@ from typing import Any
 from shoestring.kernel.types import CheckpointRef, Config, DecisionId, Fact, JobId, LeaseId, Offer, SegmentId, Tags
 
 
-class Decision(Fact, tag_field="type"):
+class Decision(Fact, frozen=True, kw_only=True, tag_field="type"):
     """Base of all decisions. `why` is shown to people and never empty."""
 
     why: str
     id: DecisionId = DecisionId("")
 
 
-class AddJob(Decision, tag="AddJob/1"):
+class AddJob(Decision, frozen=True, kw_only=True, tag="AddJob/1"):
     """Put a configuration on the books; nothing runs yet."""
 
     job: JobId
@@ -27,14 +27,14 @@ class AddJob(Decision, tag="AddJob/1"):
     """What the search must remember of it: bracket, rung, sub-sample rate."""
 
 
-class TagJob(Decision, tag="TagJob/1"):
+class TagJob(Decision, frozen=True, kw_only=True, tag="TagJob/1"):
     """Change what the search remembers of a job; keys not named stay."""
 
     job: JobId
     tags: Tags
 
 
-class RunJob(Decision, tag="RunJob/1"):
+class RunJob(Decision, frozen=True, kw_only=True, tag="RunJob/1"):
     """Have a job trained up to a step. Placement finds the machine, unless the search pins the offer."""
 
     job: JobId
@@ -43,15 +43,15 @@ class RunJob(Decision, tag="RunJob/1"):
     offer: Offer | None = None
 
 
-class PauseJob(Decision, tag="PauseJob/1"):
+class PauseJob(Decision, frozen=True, kw_only=True, tag="PauseJob/1"):
     job: JobId
 
 
-class DropJob(Decision, tag="DropJob/1"):
+class DropJob(Decision, frozen=True, kw_only=True, tag="DropJob/1"):
     job: JobId
 
 
-class RequestLease(Decision, tag="RequestLease/1"):
+class RequestLease(Decision, frozen=True, kw_only=True, tag="RequestLease/1"):
     """Rent a machine, prepaid: it ends by itself at `end_by`, whoever is alive then.
 
     The guard fills `end_by` down to what budget and deadline allow and `reserve_usd` with the most the lease can cost.
@@ -64,7 +64,7 @@ class RequestLease(Decision, tag="RequestLease/1"):
     reserve_usd: float = 0.0
 
 
-class ExtendLease(Decision, tag="ExtendLease/1"):
+class ExtendLease(Decision, frozen=True, kw_only=True, tag="ExtendLease/1"):
     """Prepay a lease for longer. A refused extension changes nothing: the lease ends when it was to end."""
 
     lease: LeaseId
@@ -72,7 +72,7 @@ class ExtendLease(Decision, tag="ExtendLease/1"):
     reserve_usd: float = 0.0
 
 
-class StartSegment(Decision, tag="StartSegment/1"):
+class StartSegment(Decision, frozen=True, kw_only=True, tag="StartSegment/1"):
     """Run a job on leases, from a checkpoint, up to a step."""
 
     segment: SegmentId
@@ -82,42 +82,46 @@ class StartSegment(Decision, tag="StartSegment/1"):
     until_step: int
     slots: int = 1
     resume_from: CheckpointRef | None = None
+    time_limit_s: float | None = None
+    """A segment still running after so long is hung: the world kills it (SegmentEnded "overran")."""
 
 
-class PlanSaves(Decision, tag="PlanSaves/1"):
+class PlanSaves(Decision, frozen=True, kw_only=True, tag="PlanSaves/1"):
     """Have the worker save by itself every so often, whether or not anybody listens."""
 
     segment: SegmentId
     every_s: float
 
 
-class SaveCheckpoint(Decision, tag="SaveCheckpoint/1"):
+class SaveCheckpoint(Decision, frozen=True, kw_only=True, tag="SaveCheckpoint/1"):
     segment: SegmentId
 
 
-class HaltSegment(Decision, tag="HaltSegment/1"):
+class HaltSegment(Decision, frozen=True, kw_only=True, tag="HaltSegment/1"):
     """Save and stop. What has not stopped after `grace_s` is killed."""
 
     segment: SegmentId
     grace_s: float
 
 
-class ReleaseLease(Decision, tag="ReleaseLease/1"):
+class ReleaseLease(Decision, frozen=True, kw_only=True, tag="ReleaseLease/1"):
     lease: LeaseId
 
 
-class DropCheckpoint(Decision, tag="DropCheckpoint/1"):
+class DropCheckpoint(Decision, frozen=True, kw_only=True, tag="DropCheckpoint/1"):
     ref: CheckpointRef
 
 
-class WakeAt(Decision, tag="WakeAt/1"):
+class WakeAt(Decision, frozen=True, kw_only=True, tag="WakeAt/1"):
     """Deliver TimerFired(name) at that time. Setting a name again moves it."""
 
     name: str
     at: float
+    about: LeaseId | None = None
+    """The timer is void once this lease has ended."""
 
 
-class Think(Decision, tag="Think/1"):
+class Think(Decision, frozen=True, kw_only=True, tag="Think/1"):
     """Answer a slow, pure question elsewhere; the answer comes back as ThoughtReady(name)."""
 
     name: str
@@ -129,17 +133,17 @@ class Think(Decision, tag="Think/1"):
     """How long it takes in virtual time: a simulation never charges measured time."""
 
 
-class WindDown(Decision, tag="WindDown/1"):
+class WindDown(Decision, frozen=True, kw_only=True, tag="WindDown/1"):
     """Start nothing more; save and halt what runs, give machines back, then conclude."""
 
 
-class Refused(Decision, tag="Refused/1"):
+class Refused(Decision, frozen=True, kw_only=True, tag="Refused/1"):
     """Put by the guard in the place of a wish that budget or deadline forbid."""
 
     wish: RequestLease | ExtendLease | StartSegment
 
 
-class Conclude(Decision, tag="Conclude/1"):
+class Conclude(Decision, frozen=True, kw_only=True, tag="Conclude/1"):
     best: JobId | None
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import (
     CheckpointRef,
@@ -27,7 +25,7 @@ from shoestring.kernel.types import (
 Wish = Literal["pause", "resume", "stop", "amend"]
 
 
-class Event(Fact, tag_field="type"):
+class Event(Fact, frozen=True, kw_only=True, tag_field="type"):
     """Base of all events. `at` is UTC seconds: when it happened, not when we heard of it."""
 
     at: float
@@ -38,7 +36,7 @@ class Event(Fact, tag_field="type"):
         raise NotImplementedError
 
 
-class RunStarted(Event, tag="RunStarted/1"):
+class RunStarted(Event, frozen=True, kw_only=True, tag="RunStarted/1"):
     spec: RunSpec
     seed: int
     wall_at: float = 0.0
@@ -49,7 +47,7 @@ class RunStarted(Event, tag="RunStarted/1"):
         return "started"
 
 
-class PriceChanged(Event, tag="PriceChanged/1"):
+class PriceChanged(Event, frozen=True, kw_only=True, tag="PriceChanged/1"):
     offer: Offer
     usd_per_hour: float
 
@@ -58,7 +56,7 @@ class PriceChanged(Event, tag="PriceChanged/1"):
         return f"price:{self.offer.provider}/{self.offer.zone}/{self.offer.machine}/{self.offer.spot}@{self.at!r}"
 
 
-class LeaseGranted(Event, tag="LeaseGranted/1"):
+class LeaseGranted(Event, frozen=True, kw_only=True, tag="LeaseGranted/1"):
     lease: LeaseId
 
     @property
@@ -66,7 +64,7 @@ class LeaseGranted(Event, tag="LeaseGranted/1"):
         return f"granted:{self.lease}"
 
 
-class LeaseDenied(Event, tag="LeaseDenied/1"):
+class LeaseDenied(Event, frozen=True, kw_only=True, tag="LeaseDenied/1"):
     lease: LeaseId
     reason: Denial
 
@@ -75,7 +73,7 @@ class LeaseDenied(Event, tag="LeaseDenied/1"):
         return f"denied:{self.lease}"
 
 
-class RevocationNoticed(Event, tag="RevocationNoticed/1"):
+class RevocationNoticed(Event, frozen=True, kw_only=True, tag="RevocationNoticed/1"):
     lease: LeaseId
     gone_at: float
 
@@ -84,7 +82,7 @@ class RevocationNoticed(Event, tag="RevocationNoticed/1"):
         return f"notice:{self.lease}"
 
 
-class LeaseEnded(Event, tag="LeaseEnded/1"):
+class LeaseEnded(Event, frozen=True, kw_only=True, tag="LeaseEnded/1"):
     """The machine is gone and billed: `charged_usd` is final, after `refunded_usd` was taken off."""
 
     lease: LeaseId
@@ -97,7 +95,7 @@ class LeaseEnded(Event, tag="LeaseEnded/1"):
         return f"ended:{self.lease}"
 
 
-class SegmentStarted(Event, tag="SegmentStarted/1"):
+class SegmentStarted(Event, frozen=True, kw_only=True, tag="SegmentStarted/1"):
     """User code is running: the machine is up, the checkpoint restored."""
 
     segment: SegmentId
@@ -107,7 +105,7 @@ class SegmentStarted(Event, tag="SegmentStarted/1"):
         return f"running:{self.segment}"
 
 
-class JobReported(Event, tag="JobReported/1"):
+class JobReported(Event, frozen=True, kw_only=True, tag="JobReported/1"):
     segment: SegmentId
     job: JobId
     step: int
@@ -119,7 +117,7 @@ class JobReported(Event, tag="JobReported/1"):
         return f"report:{self.segment}:{self.step}"
 
 
-class CheckpointSaved(Event, tag="CheckpointSaved/1"):
+class CheckpointSaved(Event, frozen=True, kw_only=True, tag="CheckpointSaved/1"):
     segment: SegmentId
     job: JobId
     step: int
@@ -131,7 +129,7 @@ class CheckpointSaved(Event, tag="CheckpointSaved/1"):
         return f"saved:{self.ref.name}"
 
 
-class CheckpointLost(Event, tag="CheckpointLost/1"):
+class CheckpointLost(Event, frozen=True, kw_only=True, tag="CheckpointLost/1"):
     """A checkpoint turned out to be missing or damaged when it was wanted: the job goes on from the one before."""
 
     job: JobId
@@ -143,7 +141,7 @@ class CheckpointLost(Event, tag="CheckpointLost/1"):
         return f"unsaved:{self.ref.name}"
 
 
-class SegmentEnded(Event, tag="SegmentEnded/1"):
+class SegmentEnded(Event, frozen=True, kw_only=True, tag="SegmentEnded/1"):
     segment: SegmentId
     step: int
     """The last step trained, saved or not."""
@@ -156,7 +154,7 @@ class SegmentEnded(Event, tag="SegmentEnded/1"):
         return f"segment-ended:{self.segment}"
 
 
-class TimerFired(Event, tag="TimerFired/1"):
+class TimerFired(Event, frozen=True, kw_only=True, tag="TimerFired/1"):
     name: str
 
     @property
@@ -164,7 +162,7 @@ class TimerFired(Event, tag="TimerFired/1"):
         return f"timer:{self.name}@{self.at!r}"
 
 
-class ThoughtReady(Event, tag="ThoughtReady/1"):
+class ThoughtReady(Event, frozen=True, kw_only=True, tag="ThoughtReady/1"):
     name: str
     answer: Any
     """Plain JSON data."""
@@ -174,7 +172,7 @@ class ThoughtReady(Event, tag="ThoughtReady/1"):
         return f"thought:{self.name}"
 
 
-class UserAsked(Event, tag="UserAsked/1"):
+class UserAsked(Event, frozen=True, kw_only=True, tag="UserAsked/1"):
     wish: Wish
     budget_usd: float | None = None
     deadline_s: float | None = None
@@ -185,7 +183,7 @@ class UserAsked(Event, tag="UserAsked/1"):
         return f"asked:{self.wish}@{self.at!r}"
 
 
-class PolicyBroke(Event, tag="PolicyBroke/1"):
+class PolicyBroke(Event, frozen=True, kw_only=True, tag="PolicyBroke/1"):
     """A policy raised: recorded so that the reason is on file, and answered by the fixed `park` rule alone."""
 
     detail: str
@@ -212,6 +210,3 @@ AnyEvent = (
     | UserAsked
     | PolicyBroke
 )
-
-__all__ = [*(c.__name__ for c in AnyEvent.__args__), "AnyEvent", "Event", "Wish"]  # noqa: PLE0604
-assert issubclass(Event, msgspec.Struct)

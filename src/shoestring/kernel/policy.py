@@ -26,7 +26,7 @@ class Policy(Protocol):
         ...
 
     def decide(self, state: RunView, event: Event) -> Iterable[Decision]:
-        """What is to be done about it. Lazily is best: each decision taken is in `state` before the next is asked for."""
+        """What is to be done about it. Lazily is best: what was decided is in `state` before the next is asked for."""
         ...
 
 

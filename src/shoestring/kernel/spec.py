@@ -16,7 +16,7 @@ from shoestring.kernel.types import Config, Direction, Fact, Listing, Value
 from shoestring.space import Space
 
 
-class Code(Fact):
+class Code(Fact, frozen=True, kw_only=True):
     """Where the user's code is: a function in a file or module, or a command line. Never a pickle."""
 
     function: str | None = None
@@ -25,7 +25,7 @@ class Code(Fact):
     """Arguments with {parameter} in them; run without a shell."""
 
 
-class RunSpec(Fact):
+class RunSpec(Fact, frozen=True, kw_only=True):
     name: str
     kind: Literal["study", "bag"] = "study"
     code: Code = Code()

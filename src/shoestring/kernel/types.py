@@ -30,7 +30,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all immutable values of the kernel."""
 
 
-class Offer(Fact, order=True):
+class Offer(Fact, frozen=True, kw_only=True, order=True):
     """Something for sale: one machine type in one zone of one provider, revocable or not."""
 
     provider: str
@@ -42,7 +42,7 @@ class Offer(Fact, order=True):
         return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
 
 
-class Listing(Fact):
+class Listing(Fact, frozen=True, kw_only=True):
     """An offer with the facts a decision may rest on. A run's listings are fixed at its start, in its spec."""
 
     offer: Offer
@@ -65,7 +65,7 @@ class Listing(Fact):
         return max_usd_per_hour
 
 
-class CheckpointRef(Fact):
+class CheckpointRef(Fact, frozen=True, kw_only=True):
     """Where a saved state is, and how to know that it is whole."""
 
     job: JobId
@@ -76,7 +76,7 @@ class CheckpointRef(Fact):
     digest: str
 
 
-class PriceHistory(Fact):
+class PriceHistory(Fact, frozen=True, kw_only=True):
     """Prices of one offer up to a moment: all that a policy may know. `times` ascend; a price holds until the next."""
 
     offer: Offer

@@ -1,0 +1,70 @@
+"""Shoestring: hyper-parameter tuning and bags of jobs on cheap revocable machines, inside a hard budget and deadline.
+
+Public names are loaded when first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "shoestring.api": ("resume", "run_bag", "simulate", "tune"),
+    "shoestring.errors": ("DataError", "ShoestringError", "SpecError"),
+    "shoestring.markets": ("Market", "machines"),
+    "shoestring.parameters": ("choice", "constant", "integer", "log", "uniform"),
+    "shoestring.receipt": ("Receipt",),
+    "shoestring.study": ("Bag", "Study"),
+    "shoestring.trial": ("Trial",),
+    "shoestring.world.sim_jobs": ("Latencies", "SublinearSpeed", "Workload"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Bag",
+    "DataError",
+    "Latencies",
+    "Market",
+    "Receipt",
+    "ShoestringError",
+    "SpecError",
+    "Study",
+    "SublinearSpeed",
+    "Trial",
+    "Workload",
+    "choice",
+    "constant",
+    "integer",
+    "log",
+    "machines",
+    "resume",
+    "run_bag",
+    "simulate",
+    "tune",
+    "uniform",
+]
+
+if TYPE_CHECKING:
+    from shoestring.api import resume, run_bag, simulate, tune
+    from shoestring.errors import DataError, ShoestringError, SpecError
+    from shoestring.markets import Market, machines
+    from shoestring.parameters import choice, constant, integer, log, uniform
+    from shoestring.receipt import Receipt
+    from shoestring.study import Bag, Study
+    from shoestring.trial import Trial
+    from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'shoestring' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

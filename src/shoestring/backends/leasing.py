@@ -1,0 +1,115 @@
+"""Tenancy: the story of one lease under a simulated provider, told in market time.
+
+Everything in it follows from the request and the provider's answers, which are kept: a backend that finds the record
+again, hours later, tells the same story with the same times, and the bill stops when the lease was due to end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from shoestring.kernel.decisions import RequestLease
+from shoestring.kernel.events import Event, LeaseDenied, LeaseEnded, LeaseGranted, RevocationNoticed
+from shoestring.kernel.types import Denial, EndCause, LeaseId, Offer
+
+
+class Granted(Protocol):
+    @property
+    def at(self) -> float: ...
+
+
+class Bill(Protocol):
+    @property
+    def charged_usd(self) -> float: ...
+
+    @property
+    def refunded_usd(self) -> float: ...
+
+
+class Provider(Protocol):
+    """What a backend asks of the market it plays (`market.simulated.SimulatedProvider`)."""
+
+    @property
+    def denial_s(self) -> float: ...
+
+    def grant(self, request: RequestLease, now: float) -> Granted | Denial: ...
+
+    def revocation(
+        self, lease: LeaseId, offer: Offer, granted_at: float, max_usd_per_hour: float | None
+    ) -> tuple[float, float] | None: ...
+
+    def bill(
+        self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause
+    ) -> Bill: ...
+
+
+class Tenancy(msgspec.Struct, kw_only=True):
+    """What is settled about a lease so far. Plain data: the local backend keeps it in a file."""
+
+    request: RequestLease
+    end_by: float
+    denied: Denial | None = None
+    answered_at: float
+    """When it is granted, or denied."""
+    notice_at: float = 1e18
+    gone_at: float = 1e18
+    """When the provider takes the machine back; no later than anybody will ever ask, if never."""
+    ended_at: float | None = None
+    cause: EndCause = "released"
+    charged_usd: float = 0.0
+    refunded_usd: float = 0.0
+
+    @classmethod
+    def asked(cls, provider: Provider, request: RequestLease, now: float) -> Tenancy:
+        answer = provider.grant(request, now)
+        if isinstance(answer, str):
+            at = min(now + provider.denial_s, request.end_by)
+            return cls(request=request, end_by=request.end_by, denied=answer, answered_at=at, ended_at=at)
+        tenancy = cls(request=request, end_by=request.end_by, answered_at=answer.at)
+        revoked = provider.revocation(request.lease, request.offer, answer.at, request.max_usd_per_hour)
+        if revoked is not None:
+            tenancy.notice_at, tenancy.gone_at = revoked
+        return tenancy
+
+    @property
+    def open(self) -> bool:
+        return self.ended_at is None
+
+    def usable(self, now: float) -> bool:
+        return self.open and self.answered_at <= now < self.due()[0]
+
+    def due(self) -> tuple[float, EndCause]:
+        """When the lease ends if nobody interferes, and why."""
+        return (self.gone_at, "revoked") if self.gone_at <= self.end_by else (self.end_by, "expired")
+
+    def end(self, provider: Provider, at: float, cause: EndCause) -> None:
+        """Close the account. A machine that never came up costs nothing."""
+        self.ended_at, self.cause = at, cause
+        if at > self.answered_at:
+            bill = provider.bill(self.request.offer, self.request.max_usd_per_hour, self.answered_at, at, cause)
+            self.charged_usd, self.refunded_usd = bill.charged_usd, bill.refunded_usd
+
+    def story(self, now: float) -> Iterator[Event]:
+        """All that happened to the lease up to now, in order; only ever grows."""
+        lease = self.request.lease
+        if self.denied is not None:
+            if self.answered_at <= now:
+                yield LeaseDenied(at=self.answered_at, lease=lease, reason=self.denied)
+            return
+        until = math.inf if self.ended_at is None else self.ended_at
+        if self.answered_at <= now and self.answered_at < until:
+            yield LeaseGranted(at=self.answered_at, lease=lease)
+        if self.notice_at <= now and self.notice_at < min(until, self.gone_at):
+            yield RevocationNoticed(at=self.notice_at, lease=lease, gone_at=self.gone_at)
+        if self.ended_at is not None:
+            yield LeaseEnded(
+                at=self.ended_at,
+                lease=lease,
+                cause=self.cause,
+                charged_usd=self.charged_usd,
+                refunded_usd=self.refunded_usd,
+            )

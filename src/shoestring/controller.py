@@ -1,0 +1,84 @@
+"""The loop: the only place where step(), the journal and the world meet."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from shoestring.errors import PolicyError
+from shoestring.housekeeping.closing import Closing
+from shoestring.kernel.decisions import ACTS_ON_THE_WORLD, Decision
+from shoestring.kernel.events import Event, PolicyBroke
+from shoestring.kernel.past import Entry, Past
+from shoestring.kernel.policy import Guard, Policy
+from shoestring.kernel.state import RunState
+from shoestring.kernel.step import Bench, replay, step
+from shoestring.storage.journal import Journal
+from shoestring.world.protocol import World
+
+Watcher = Callable[[RunState, Event], None]
+
+
+def run(
+    world: World,
+    journal: Journal,
+    policies: Sequence[Policy],
+    guard: Guard,
+    *,
+    first: Sequence[Event] = (),
+    watcher: Watcher | None = None,
+) -> RunState:
+    """Drive one run to its end or its pause, on from wherever the last controller died.
+
+    `first` is told before anything the world has to say: RunStarted for a new run, a wish to resume for a paused one.
+    A policy that raises ends its turn unrecorded: the run is parked (save, halt, release, through the same journal)
+    and the PolicyError is raised once nothing costs money any more.
+    """
+    state, past = recall(journal, world)
+    world.attach(past)
+    past.forget_entries()
+    bench = Bench(policies)
+    broken: PolicyError | None = None
+    told = deque(first)
+    while told or not (state.concluded or (state.phase in ("pausing", "parking") and not state.holds_machines)):
+        event = told.popleft() if told else world.next_event()  # waits in real time, jumps in virtual time
+        if event in past:  # at-least-once delivery, recorded once
+            continue
+        try:
+            decisions = step(state, event, bench, guard)
+        except PolicyError as error:
+            if broken is not None:
+                raise  # the fixed rule itself broke: nothing safer is left to try
+            broken = error
+            journal.sync()
+            state, past = recall(journal, world)  # the broken turn never happened
+            past.forget_entries()
+            bench = Bench([Closing()])
+            told.appendleft(event)  # the event itself did happen: the fixed rule has to hear of it
+            event = PolicyBroke(at=max(state.now, event.at), detail=str(error))
+            decisions = step(state, event, bench, guard)
+        # The commit point: before it nothing happened, after it all of it must.
+        entry = Entry(seq=state.seq, event=event, decisions=decisions)
+        journal.append(entry, wait=any(type(decision) in ACTS_ON_THE_WORLD for decision in decisions))
+        past.add(event)
+        carry_out(world, decisions)
+        if watcher is not None:
+            watcher(state, event)
+    journal.sync()
+    if broken is not None:
+        raise broken
+    return state
+
+
+def carry_out(world: World, decisions: Sequence[Decision]) -> None:
+    for decision in decisions:
+        world.carry_out(decision)
+
+
+def recall(journal: Journal, world: World) -> tuple[RunState, Past]:
+    """The state and the past as the journal tells them; nothing is decided again."""
+    state, past = RunState(world.feed), Past()
+    for entry in journal.read():
+        replay(state, entry)
+        past.replayed(entry)
+    return state, past

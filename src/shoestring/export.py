@@ -1,0 +1,81 @@
+"""Trials into a file: CSV, JSON or parquet, one record per trial."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from shoestring.errors import SpecError, StorageError, need
+from shoestring.study import Study
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def format_for(path: Path | None, given: str | None) -> str:
+    """The format asked for, else the one the file's name speaks of."""
+    if given:
+        return given
+    ending = path.suffix.removeprefix(".").lower() if path is not None else "csv"
+    if ending not in FORMATS:
+        raise SpecError(f"cannot tell the format of {path}", hint=f"add --format {'|'.join(FORMATS)}")
+    return ending
+
+
+def export(study: Study, path: Path, kind: str) -> int:
+    """Write all trials; returns how many."""
+    rows = study.trials.to_plain()
+    content = _parquet(rows) if kind == "parquet" else as_text(study, kind).encode()
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}", hint="choose another file with -o") from error
+    return len(rows)
+
+
+def as_text(study: Study, kind: str) -> str:
+    """CSV or JSON as text, for a pipe."""
+    if kind == "json":
+        return to_json(study.to_plain())
+    if kind != "csv":
+        raise SpecError(f"{kind} is not text", hint="give a file with -o FILE")
+    rows = study.trials.to_plain()
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["trial"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def to_json(plain: Any) -> str:
+    """JSON that every reader accepts: what is not finite becomes null."""
+    return json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(plain: Any) -> Any:
+    if isinstance(plain, float):
+        return plain if math.isfinite(plain) else None
+    if isinstance(plain, dict):
+        return {key: _finite(value) for key, value in plain.items()}
+    return [_finite(value) for value in plain] if isinstance(plain, list | tuple) else plain
+
+
+def _parquet(rows: list[dict[str, Any]]) -> bytes:
+    pyarrow = need("pyarrow", extra="tables")
+    parquet = need("pyarrow.parquet", extra="tables")
+    columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else ())}
+    table = pyarrow.table({key: _arrow_column(pyarrow, values) for key, values in columns.items()})
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+def _arrow_column(pyarrow: Any, values: list[Any]) -> Any:
+    """A choice may mix numbers and words, a parquet column may not: such a column becomes words."""
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        return pyarrow.array([None if value is None else str(value) for value in values])

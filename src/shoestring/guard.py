@@ -1,0 +1,105 @@
+"""The guard: money and time are defended in this one place, whatever a policy thinks.
+
+Law: at every moment, dollars billed + the worst case of every open lease <= budget, and no open lease can outlive the
+deadline. Leases are prepaid up to `end_by`, where they end by themselves, so the law holds even while nobody is alive
+to enforce it. A wish that does not fit is cut down to what fits; if that is too little to be useful, it is `Refused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel.types import Listing, PriceHistory
+from shoestring.kernel.view import RunView
+from shoestring.market.billing import billing_rule
+from shoestring.units import show_duration, show_usd
+
+
+@dataclass(frozen=True)
+class BudgetAndDeadline:
+    least_s: float = 60.0
+    """A lease that can be held for less than this is not worth asking for: most clouds charge a minute anyway."""
+
+    def __call__(self, state: RunView, wish: d.Decision) -> d.Decision:
+        match wish:
+            case d.RequestLease():
+                return self._request(state, wish)
+            case d.ExtendLease():
+                return self._extend(state, wish)
+            case d.StartSegment() if state.phase != "running":
+                return d.Refused(wish=wish, why=f"the run is ending: {state.ending}")
+            case _:
+                return wish
+
+    def _request(self, state: RunView, wish: d.RequestLease) -> d.Decision:
+        if state.phase != "running":
+            return d.Refused(wish=wish, why=f"the run is ending: {state.ending}")
+        listing = state.listings.get(wish.offer)
+        if listing is None:
+            return wish  # evolve will say that this offer is unknown
+        now = state.now
+        end_by = min(wish.end_by, state.deadline_at)
+        if end_by - now < self.least_s:
+            return d.Refused(wish=wish, why=f"only {show_duration(max(0.0, end_by - now))} left before the deadline")
+        worst = _worst_case(listing, wish.max_usd_per_hour, started=now, prices=state.history(wish.offer), now=now)
+        left = state.spec.budget_usd - state.spent_usd - state.reserved_usd
+        end_by = _longest(worst, left, now, end_by)
+        if end_by - now < self.least_s:
+            return d.Refused(
+                wish=wish,
+                why=f"{show_usd(max(0.0, left))} of the budget is free, "
+                f"{show_duration(self.least_s)} of {wish.offer} may cost {show_usd(worst(now + self.least_s))}",
+            )
+        return replace(wish, end_by=end_by, reserve_usd=worst(end_by))
+
+    def _extend(self, state: RunView, wish: d.ExtendLease) -> d.Decision:
+        lease = state.leases.get(wish.lease)
+        if lease is None:
+            return wish  # evolve will say that this lease is not open
+        if lease.granted_at is None:
+            return d.Refused(wish=wish, why=f"{lease.id} has not been granted yet")
+        now = state.now
+        worst = _worst_case(
+            state.listings[lease.offer],
+            lease.max_usd_per_hour,
+            started=lease.granted_at,
+            prices=state.history(lease.offer),
+            now=now,
+        )
+        left = state.spec.budget_usd - state.spent_usd - (state.reserved_usd - lease.reserve_usd)
+        end_by = _longest(worst, left, max(now, lease.end_by), min(wish.end_by, state.deadline_at))
+        if end_by <= lease.end_by or state.phase != "running":
+            return d.Refused(
+                wish=wish,
+                why=f"held until {show_duration(lease.end_by - state.started_at)}: no more time or money "
+                f"({show_usd(max(0.0, left))} of the budget is free for it)",
+            )
+        return replace(wish, end_by=end_by, reserve_usd=worst(end_by))
+
+
+def _worst_case(
+    listing: Listing, max_usd_per_hour: float | None, *, started: float, prices: PriceHistory, now: float
+) -> Callable[[float], float]:
+    rule = billing_rule(listing.billing)
+    ceiling = listing.ceiling_usd_per_hour(max_usd_per_hour)
+    return lambda until: rule.worst_usd(started, prices, now, until, ceiling)
+
+
+def _longest(worst: Callable[[float], float], left_usd: float, from_s: float, to_s: float) -> float:
+    """The latest end between the two that money allows; worst cases never fall with time, so bisection finds it."""
+    if to_s <= from_s or worst(to_s) <= left_usd:
+        return to_s
+    if worst(from_s) > left_usd:
+        return from_s
+    low, high = from_s, to_s
+    while high - low > 1.0:
+        middle = (low + high) / 2
+        if worst(middle) <= left_usd:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,77 @@
+"""How every run ends: at its deadline, when asked, when nothing is left to do, or when nothing more can be paid.
+
+Also the fixed `park` rule: alone on the bench after a policy broke, it saves, halts and releases. No search ever has
+to say that it is finished: a run in which nothing runs, waits, thinks or is held can only be over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.view import RunView
+
+DEADLINE = "deadline"
+
+
+@dataclass(frozen=True)
+class Closing:
+    wants: ClassVar[frozenset[Waker]] = frozenset(
+        {
+            e.RunStarted,
+            e.LeaseGranted,
+            e.LeaseDenied,
+            e.LeaseEnded,
+            e.SegmentEnded,
+            e.TimerFired,
+            e.ThoughtReady,
+            e.UserAsked,
+            e.PolicyBroke,
+            d.PauseJob,
+            d.DropJob,
+            d.WindDown,
+        }
+    )
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        if isinstance(event, e.RunStarted | e.UserAsked):
+            yield d.WakeAt(
+                name=DEADLINE,
+                at=max(state.now, state.deadline_at - state.spec.wind_down_s),
+                why="everything must be over by the deadline",
+            )
+        if isinstance(event, e.TimerFired) and event.name == DEADLINE and state.phase == "running":
+            yield d.WindDown(why="the deadline is near")
+        for segment in list(state.leaving):
+            yield d.HaltSegment(
+                segment=segment,
+                grace_s=state.spec.wind_down_s,
+                why=f"its trial is {state.jobs[state.segments[segment].job].status}",
+            )
+        if state.phase == "running":
+            yield from self._notice_the_end(state)
+        if state.phase != "running":
+            yield from self._shut_down(state)
+
+    def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
+        if state.leases or state.thinking or any(name != DEADLINE for name in state.timers):
+            return
+        refused = [wish for wish in state.taken if isinstance(wish, d.Refused)]
+        if refused:
+            yield d.WindDown(why=f"no machine can be paid any more: {refused[-1].why}")
+        elif not state.waiting:
+            yield d.WindDown(why="nothing is left to do")
+
+    def _shut_down(self, state: RunView) -> Iterator[d.Decision]:
+        for segment in list(state.segments.values()):
+            if not segment.halting:
+                yield d.HaltSegment(segment=segment.id, grace_s=state.spec.wind_down_s, why=state.ending)
+        for lease in list(state.leases.values()):
+            if not lease.segments and not lease.releasing:
+                yield d.ReleaseLease(lease=lease.id, why=state.ending)
+        if state.phase == "winding_down" and not state.leases:
+            yield d.Conclude(best=state.best, why=state.ending)

@@ -1,0 +1,69 @@
+"""Leases are prepaid in slices. Renewal prepays the next slice at half time, as long as the guard allows it.
+
+A machine whose controller has died is not renewed and ends by itself: this is what bounds the damage. A machine that
+can no longer be paid is told in time, so that its work is saved while there is still money for saving it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.types import LeaseId
+from shoestring.kernel.view import RunView
+
+RENEW = "renew:"
+LAST_CALL = "last-call:"
+
+
+@dataclass(frozen=True)
+class Renewal:
+    wants: ClassVar[frozenset[Waker]] = frozenset({e.LeaseGranted, e.TimerFired})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        match event:
+            case e.LeaseGranted(lease=lease) if lease in state.leases:
+                yield self._next_wake(state, lease)
+            case e.TimerFired(name=name) if name.startswith(RENEW):
+                yield from self._renew(state, LeaseId(name.removeprefix(RENEW)))
+            case e.TimerFired(name=name) if name.startswith(LAST_CALL):
+                for segment in state.segments_on(LeaseId(name.removeprefix(LAST_CALL))):
+                    if not segment.halting:
+                        yield d.HaltSegment(
+                            segment=segment.id,
+                            grace_s=state.spec.wind_down_s,
+                            why="its machine's prepaid time ends and no more can be paid",
+                        )
+
+    def _renew(self, state: RunView, lease_id: LeaseId) -> Iterator[d.Decision]:
+        lease = state.leases.get(lease_id)
+        if lease is None or not lease.usable or state.phase != "running":
+            return
+        wished = state.now + state.spec.slice_s
+        yield d.ExtendLease(lease=lease_id, end_by=wished, why=f"{_busy(len(lease.segments))}: prepay the next slice")
+        if lease.end_by >= wished:
+            yield self._next_wake(state, lease_id)
+        else:
+            yield d.WakeAt(
+                name=f"{LAST_CALL}{lease_id}",
+                at=max(state.now, lease.end_by - state.spec.wind_down_s),
+                about=lease_id,
+                why="not renewed for a whole slice: save before the prepaid time ends",
+            )
+
+    def _next_wake(self, state: RunView, lease_id: LeaseId) -> d.WakeAt:
+        half_time = state.leases[lease_id].end_by - state.spec.slice_s / 2
+        return d.WakeAt(
+            name=f"{RENEW}{lease_id}",
+            at=max(state.now, half_time),
+            about=lease_id,
+            why="prepaid time is half over then",
+        )
+
+
+def _busy(segments: int) -> str:
+    return f"{segments} running" if segments else "kept for the next job"

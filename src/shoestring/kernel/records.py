@@ -1,0 +1,122 @@
+"""What changes as a run goes on: jobs, leases, segments, and the accounts. Only `evolve` writes to them.
+
+They are mutable for speed (a report changes one job, and reports are most of the traffic); policies get the same
+objects to read, and `shoestring.testing.PolicySuite` fails a policy that writes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Literal
+
+import msgspec
+
+from shoestring.kernel.types import CheckpointRef, Config, JobId, LeaseId, Metrics, Offer, SegmentCause, SegmentId, Tags
+
+JobStatus = Literal["paused", "waiting", "running", "finished", "dropped", "failed"]
+Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """One configuration to be run; progresses in steps, can be saved and continued."""
+
+    id: JobId
+    number: int
+    config: Config
+    tags: Tags
+    status: JobStatus = "paused"
+    """paused: on the books, not wanted now · waiting: wanted, without a machine · running · finished: all its steps
+    done, or its code said so · dropped: stopped early by the search · failed: its own code failed too often."""
+    until_step: int = 0
+    slots: int = 1
+    offer: Offer | None = None
+    """Pinned by the search; None leaves the choice to placement."""
+    step: int = 0
+    """The last step whose state still exists somewhere."""
+    checkpoints: list[CheckpointRef] = []
+    """Whole and in the store, oldest first."""
+    steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    """The learning curve of the run's metric: `values[i]` was reported at `steps[i]`."""
+    latest: Metrics = {}
+    best: float = float("nan")
+    failures: int = 0
+    segment: SegmentId | None = None
+    lost_steps: int = 0
+    revocations: int = 0
+    detail: str = ""
+    """The last error, in words."""
+
+    @property
+    def checkpoint(self) -> CheckpointRef | None:
+        return self.checkpoints[-1] if self.checkpoints else None
+
+    @property
+    def saved_step(self) -> int:
+        return self.checkpoints[-1].step if self.checkpoints else 0
+
+    @property
+    def over(self) -> bool:
+        return self.status in ("finished", "dropped", "failed")
+
+
+class Lease(msgspec.Struct, kw_only=True):
+    """A machine we hold and pay for, from the request to the bill."""
+
+    id: LeaseId
+    offer: Offer
+    slots: int
+    free_slots: int
+    requested_at: float
+    end_by: float
+    max_usd_per_hour: float | None
+    reserve_usd: float
+    granted_at: float | None = None
+    gone_at: float | None = None
+    """Set by a notice: the machine will be taken then."""
+    releasing: bool = False
+    segments: list[SegmentId] = []
+    idle_since: float | None = None
+    timers: list[str] = []
+    """Names of timers that are void once this lease has ended."""
+
+    @property
+    def usable(self) -> bool:
+        """May work be put on it?"""
+        return self.granted_at is not None and self.gone_at is None and not self.releasing
+
+
+class Segment(msgspec.Struct, kw_only=True):
+    """One uninterrupted stretch of one job on one or more leases."""
+
+    id: SegmentId
+    job: JobId
+    leases: tuple[LeaseId, ...]
+    slots: int
+    until_step: int
+    from_step: int
+    started_at: float
+    running_since: float | None = None
+    saved_at: float | None = None
+    halting: bool = False
+
+    def unsaved_s(self, now: float) -> float:
+        """Seconds of training that would be lost if the machine went now."""
+        if self.running_since is None:
+            return 0.0
+        return max(0.0, now - max(self.running_since, self.saved_at or 0.0))
+
+
+class Account(msgspec.Struct, kw_only=True):
+    """What one offer has cost so far: finished leases only."""
+
+    leases: int = 0
+    seconds: float = 0.0
+    charged_usd: float = 0.0
+    refunded_usd: float = 0.0
+    on_demand_usd: float = 0.0
+    """What the same seconds would have cost on demand."""
+    revoked: int = 0
+
+
+ENDED_WELL: frozenset[SegmentCause] = frozenset({"reached", "completed"})

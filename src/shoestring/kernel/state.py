@@ -1,0 +1,87 @@
+"""RunState: everything known of a run, as the fold of its journal. Holds indexes, so that nobody has to scan.
+
+The state never reads a clock: `now` is the latest time any event carried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from shoestring.kernel.decisions import Decision, Refused
+from shoestring.kernel.policy import PriceFeed
+from shoestring.kernel.records import Account, Job, Lease, Phase, Segment
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
+
+
+class RunState:
+    """Written by `evolve` alone; read through `RunView`."""
+
+    def __init__(self, feed: PriceFeed | None = None) -> None:
+        self.feed = feed
+        self.seq = 0
+        self.now = -math.inf
+        self.started_at = 0.0
+        self.seed = 0
+        self.spec: RunSpec | None = None
+        self.phase: Phase = "running"
+        self.ending = ""
+        """Why the run winds down, pauses or parks."""
+        self.taken: list[Decision] = []
+        """The decisions of the present turn so far."""
+
+        self.jobs: dict[JobId, Job] = {}
+        self.waiting: dict[JobId, None] = {}
+        self.leaving: dict[SegmentId, None] = {}
+        """Open segments whose job is no longer wanted, not yet told to halt."""
+        self.by_status: Counter[str] = Counter()
+        self.best: JobId | None = None
+
+        self.leases: dict[LeaseId, Lease] = {}
+        """Open ones: requested or granted, and not yet billed."""
+        self.roomy: dict[LeaseId, None] = {}
+        """Usable leases with a free slot."""
+        self.segments: dict[SegmentId, Segment] = {}
+        """Open ones."""
+        self.leases_made = 0
+        self.segments_made = 0
+
+        self.listings: dict[Offer, Listing] = {}
+        self.largest_slots = 1
+        self.accounts: dict[Offer, Account] = {}
+        self.spent_usd = 0.0
+        self.timers: dict[str, float] = {}
+        self.thinking: dict[str, None] = {}
+        self.refused: Refused | None = None
+        """The latest refusal, and how many there were: policies may react, people see it in the report."""
+        self.refusals = 0
+        self.denials = 0
+        self.denied_at: dict[Offer, float] = {}
+        """When each offer was last not to be had."""
+        self.revocations = 0
+        self.lost_s = 0.0
+        self.lost_steps = 0
+
+    @property
+    def concluded(self) -> bool:
+        return self.phase == "concluded"
+
+    @property
+    def holds_machines(self) -> bool:
+        return bool(self.leases)
+
+    @property
+    def the_spec(self) -> RunSpec:
+        if self.spec is None:
+            raise RuntimeError("no RunStarted yet: the run has no spec")
+        return self.spec
+
+    @property
+    def deadline_at(self) -> float:
+        return self.started_at + self.the_spec.deadline_s
+
+    @property
+    def reserved_usd(self) -> float:
+        """The most the open leases can still be billed, together."""
+        return math.fsum(lease.reserve_usd for lease in self.leases.values())

@@ -1,0 +1,172 @@
+"""RunView: the read-only face of the state that policies and the guard get, and their source of randomness.
+
+Prices can only be asked for up to the event being handled: there is no argument with which to ask for later ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
+
+from shoestring.kernel.decisions import Decision, Refused
+from shoestring.kernel.records import Account, Job, Lease, Phase, Segment
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, PriceHistory, SegmentId
+
+
+class RunView:
+    __slots__ = ("_state",)
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+    @property
+    def spec(self) -> RunSpec:
+        return self._state.the_spec
+
+    @property
+    def now(self) -> float:
+        return self._state.now
+
+    @property
+    def started_at(self) -> float:
+        return self._state.started_at
+
+    @property
+    def deadline_at(self) -> float:
+        return self._state.deadline_at
+
+    @property
+    def phase(self) -> Phase:
+        return self._state.phase
+
+    @property
+    def ending(self) -> str:
+        return self._state.ending
+
+    @property
+    def taken(self) -> Sequence[Decision]:
+        """What was decided in this turn so far, by the policies before and by the one that asks."""
+        return self._state.taken
+
+    @property
+    def timers(self) -> Mapping[str, float]:
+        return self._state.timers
+
+    @property
+    def thinking(self) -> Collection[str]:
+        return self._state.thinking.keys()
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+    @property
+    def jobs(self) -> Mapping[JobId, Job]:
+        return self._state.jobs
+
+    @property
+    def waiting(self) -> Collection[JobId]:
+        """Jobs that are wanted and have no machine, in the order in which they began to wait."""
+        return self._state.waiting.keys()
+
+    def count(self, status: str) -> int:
+        return self._state.by_status[status]
+
+    @property
+    def best(self) -> JobId | None:
+        return self._state.best
+
+    def next_job(self) -> JobId:
+        return JobId(f"j{len(self._state.jobs)}")
+
+    # -- machines --------------------------------------------------------------------------------------------------
+    @property
+    def leases(self) -> Mapping[LeaseId, Lease]:
+        return self._state.leases
+
+    @property
+    def roomy(self) -> Collection[LeaseId]:
+        """Usable leases with at least one free slot."""
+        return self._state.roomy.keys()
+
+    @property
+    def segments(self) -> Mapping[SegmentId, Segment]:
+        return self._state.segments
+
+    @property
+    def leaving(self) -> Collection[SegmentId]:
+        """Open segments whose job is no longer wanted and which nobody has told to halt."""
+        return self._state.leaving.keys()
+
+    def segments_on(self, lease: LeaseId) -> list[Segment]:
+        held = self._state.leases.get(lease)
+        return [] if held is None else [self._state.segments[s] for s in held.segments]
+
+    def next_lease(self) -> LeaseId:
+        return LeaseId(f"l{self._state.leases_made}")
+
+    def next_segment(self) -> SegmentId:
+        return SegmentId(f"s{self._state.segments_made}")
+
+    # -- market ----------------------------------------------------------------------------------------------------
+    @property
+    def listings(self) -> Mapping[Offer, Listing]:
+        return self._state.listings
+
+    @property
+    def largest_slots(self) -> int:
+        """Slots of the largest machine the run may rent."""
+        return self._state.largest_slots
+
+    def usd_per_hour(self, offer: Offer) -> float:
+        """The price now."""
+        if self._state.feed is None:
+            raise RuntimeError("this run has no price feed")
+        return self._state.feed.usd_per_hour(offer, self._state.now)
+
+    def history(self, offer: Offer) -> PriceHistory:
+        """Prices up to now."""
+        if self._state.feed is None:
+            raise RuntimeError("this run has no price feed")
+        return self._state.feed.history(offer, self._state.now)
+
+    # -- money -----------------------------------------------------------------------------------------------------
+    @property
+    def spent_usd(self) -> float:
+        """Billed so far."""
+        return self._state.spent_usd
+
+    @property
+    def reserved_usd(self) -> float:
+        return self._state.reserved_usd
+
+    @property
+    def accounts(self) -> Mapping[Offer, Account]:
+        return self._state.accounts
+
+    @property
+    def refused(self) -> Refused | None:
+        return self._state.refused
+
+    @property
+    def refusals(self) -> int:
+        return self._state.refusals
+
+    @property
+    def denials(self) -> int:
+        return self._state.denials
+
+    @property
+    def denied_at(self) -> Mapping[Offer, float]:
+        return self._state.denied_at
+
+    # -- chance ----------------------------------------------------------------------------------------------------
+    def rng(self, label: str) -> random.Random:
+        """A generator made from (seed, label, entry): the same on every replay; two draws need two labels."""
+        return random.Random(stable_seed(self._state.seed, label, self._state.seq))
+
+
+def stable_seed(*parts: object) -> int:
+    """The same number for the same parts, on every machine and in every process (unlike `hash`)."""
+    return int.from_bytes(blake2b("\x1f".join(map(str, parts)).encode(), digest_size=8).digest(), "big")

@@ -1,0 +1,79 @@
+"""How long machines live when nobody tells us why they go: small distributions to draw from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from shoestring.errors import SpecError
+
+HOUR_S = 3600.0
+
+
+class Lifetime(Protocol):
+    def sample(self, rng: Random) -> float:
+        """Seconds from grant to revocation."""
+        ...
+
+
+def _positive(**fields: float) -> None:
+    for name, value in fields.items():
+        if not value > 0:
+            raise SpecError(f"{name}={value!r} of a lifetime distribution must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """No memory: a machine is as likely to go in its tenth hour as in its first."""
+
+    mean_s: float
+
+    def __post_init__(self) -> None:
+        _positive(mean_s=self.mean_s)
+
+    def sample(self, rng: Random) -> float:
+        return rng.expovariate(1.0 / self.mean_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Weibull:
+    """A shape below 1: young machines go first; above 1: old ones do."""
+
+    scale_s: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        _positive(scale_s=self.scale_s, shape=self.shape)
+
+    def sample(self, rng: Random) -> float:
+        return rng.weibullvariate(self.scale_s, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    low_s: float
+    high_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low_s <= self.high_s:
+            raise SpecError(f"low_s={self.low_s!r}, high_s={self.high_s!r}: lifetimes need 0 <= low_s <= high_s")
+
+    def sample(self, rng: Random) -> float:
+        return rng.uniform(self.low_s, self.high_s)
+
+
+@dataclass(frozen=True, slots=True)
+class GooglePreemptible:
+    """Google's preemptible machines of 2019: many go in the first hours, few later, all the rest at 24 h.
+
+    The shape and scale follow the events per hour of exposure in 1,442 published lifetimes (0.175 in the first hour,
+    0.05 up to the third, 0.01 later): 84 % live through one hour, 61 % reach the wall.
+    """
+
+    scale_s: float = 197 * HOUR_S
+    shape: float = 0.33
+    wall_s: float = 24 * HOUR_S
+
+    def sample(self, rng: Random) -> float:
+        return min(self.wall_s, rng.weibullvariate(self.scale_s, self.shape))

@@ -1,0 +1,124 @@
+"""What every placement does alike: fill the machines that are there, count what is missing, give idle ones back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Job, Lease
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+
+PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
+    {
+        e.LeaseGranted,
+        e.LeaseDenied,
+        e.LeaseEnded,
+        e.RevocationNoticed,
+        e.SegmentEnded,
+        e.TimerFired,
+        e.UserAsked,
+        d.RunJob,
+        d.PauseJob,
+        d.DropJob,
+    }
+)
+
+RETRY = "retry-placement"
+IDLE = "idle:"
+
+
+def start_waiting_jobs(state: RunView) -> Iterator[d.Decision]:
+    """Put waiting jobs, in their order, on leases with room for them; the fullest first, to empty the others."""
+    if not state.roomy or not state.waiting:
+        return
+    for job_id in list(state.waiting):
+        if not state.roomy:
+            return
+        job = state.jobs[job_id]
+        lease = _fitting(state, job)
+        if lease is None:
+            continue
+        checkpoint = job.checkpoint
+        where = f"on {lease.offer}"
+        yield d.StartSegment(
+            segment=state.next_segment(),
+            job=job_id,
+            leases=(lease.id,),
+            config=job.config,
+            until_step=job.until_step,
+            slots=job.slots,
+            resume_from=checkpoint,
+            time_limit_s=state.spec.time_limit_s,
+            why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
+        )
+
+
+def _fitting(state: RunView, job: Job) -> Lease | None:
+    """The lease with the least room that still fits; a lease about to run out is left alone."""
+    best: Lease | None = None
+    for lease_id in state.roomy:
+        lease = state.leases[lease_id]
+        if lease.free_slots < job.slots or not has_time(state, lease) or job.offer not in (None, lease.offer):
+            continue
+        if lease.free_slots == job.slots:
+            return lease
+        if best is None or lease.free_slots < best.free_slots:
+            best = lease
+    return best
+
+
+def has_time(state: RunView, lease: Lease) -> bool:
+    """Is it worth starting something on this lease? Not within the last call before its prepaid time ends."""
+    return lease.end_by - state.now > state.spec.wind_down_s
+
+
+def slots_missing(state: RunView, at_most: int) -> int:
+    """How many slots waiting jobs still need, beyond what was asked for and not yet granted.
+
+    Counting stops at `at_most`: what cannot be rented anyway need not be counted over a hundred thousand jobs.
+    """
+    coming = sum(lease.slots for lease in state.leases.values() if lease.granted_at is None and not lease.releasing)
+    wanted = 0
+    for job_id in state.waiting:
+        wanted += state.jobs[job_id].slots
+        if wanted - coming >= at_most:
+            break
+    return wanted - coming
+
+
+def machines_in_hand(state: RunView) -> int:
+    """Leases that count against the limit: those on notice are as good as gone, so a replacement may be asked for."""
+    return sum(1 for lease in state.leases.values() if lease.gone_at is None and not lease.releasing)
+
+
+def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
+    """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
+    if state.waiting and any(has_time(state, state.leases[lease]) for lease in state.roomy):
+        return
+    for lease in list(state.leases.values()):
+        if lease.segments or not lease.usable or lease.idle_since is None:
+            continue
+        give_back_at = lease.idle_since + idle_s
+        quiet = not state.segments and not state.waiting and not state.thinking
+        if quiet or give_back_at <= state.now or not has_time(state, lease):
+            yield d.ReleaseLease(lease=lease.id, why="nothing is left for it to do")
+        elif f"{IDLE}{lease.id}" not in state.timers:
+            yield d.WakeAt(
+                name=f"{IDLE}{lease.id}",
+                at=give_back_at,
+                about=lease.id,
+                why="give it back if it is still idle then",
+            )
+
+
+def request(state: RunView, offer: Offer, why: str, max_usd_per_hour: float | None = None) -> d.RequestLease:
+    return d.RequestLease(
+        lease=state.next_lease(),
+        offer=offer,
+        max_usd_per_hour=max_usd_per_hour,
+        end_by=state.now + state.spec.slice_s,
+        why=why,
+    )

@@ -1,0 +1,79 @@
+"""One live line while a run goes on: redrawn in place on a terminal, nothing where nobody watches."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TextIO
+
+from shoestring.kernel.events import Event
+from shoestring.kernel.state import RunState
+from shoestring.units import show_duration, show_number, show_usd
+
+REDRAW_S = 0.2
+
+
+def line_of(state: RunState) -> str:
+    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost"""
+    spec = state.the_spec
+    status = state.by_status
+    done = status["finished"] + status["dropped"] + status["failed"]
+    best = "-" if state.best is None else show_number(state.jobs[state.best].best)
+    parts = [
+        f"{done}/{max(spec.trials, len(state.jobs))}",
+        f"best {best}",
+        f"{show_usd(state.spent_usd)} of {show_usd(spec.budget_usd)}",
+        f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
+        f"{state.revocations} revoked, {state.lost_steps} lost",
+    ]
+    if status["failed"]:
+        parts.append(f"{status['failed']} failed")
+    waiting_for = _waiting_for(state)
+    return " · ".join([*parts, waiting_for] if waiting_for else parts)
+
+
+def _waiting_for(state: RunState) -> str:
+    """What a run in which nothing trains is waiting for."""
+    if state.phase != "running" and not state.concluded:
+        return f"ending: {state.ending}"
+    if state.segments or not state.waiting:
+        return ""
+    asked = sum(lease.granted_at is None for lease in state.leases.values())
+    return f"waiting for {asked} machine{'' if asked == 1 else 's'}" if asked else "waiting for a machine"
+
+
+class LiveLine:
+    """A watcher of the controller's loop. Costs one comparison an event between redraws."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._due = 0.0
+        self._drawn = False
+
+    @property
+    def shown(self) -> bool:
+        return self._stream.isatty()
+
+    def __call__(self, state: RunState, event: Event) -> None:  # noqa: ARG002
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + REDRAW_S
+            self.draw(state)
+
+    def draw(self, state: RunState) -> None:
+        if not self.shown:
+            return
+        width = shutil.get_terminal_size().columns
+        # Return to the first column and clear: the new line may be shorter than the old one.
+        self._stream.write(f"\r\x1b[2K {line_of(state)[: max(10, width - 2)]}")
+        self._stream.flush()
+        self._drawn = True
+
+    def finish(self, state: RunState) -> None:
+        """Leave the last line standing."""
+        self.draw(state)
+        if self._drawn:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._drawn = False

@@ -1,0 +1,185 @@
+"""Study: what a run came to. All of it is derived from the journal, so a run can be looked at while it goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from shoestring.errors import SpecError
+from shoestring.explain import Story, tell, why
+from shoestring.kernel.past import Entry
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import Config
+from shoestring.receipt import Receipt, receipt_of
+from shoestring.runs import RunFolder
+from shoestring.trials import Tally, TrialRow, Trials, show_config
+from shoestring.units import show_number, show_usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestTrial:
+    """The trial with the best value, and where its saved state is."""
+
+    number: int
+    metric: str
+    value: float
+    step: int
+    config: Config
+    machines: tuple[str, ...]
+    checkpoint: Path | None
+
+    def __str__(self) -> str:
+        parts = [f"{self.metric} {show_number(self.value)}", show_config(self.config)]
+        if self.machines:
+            parts.append(f"on {self.machines[-1]}")
+        if self.checkpoint is not None:
+            parts.append(f"checkpoint in {self.checkpoint}")
+        return f"Trial {self.number}: {', '.join(part for part in parts if part)}"
+
+    __repr__ = __str__
+
+
+class Study:
+    """A run's results: `best`, `trials`, `receipt`, `why(number)`, `log()`, `spent`."""
+
+    def __init__(self, entries: Callable[[], Iterable[Entry]], folder: RunFolder | None = None) -> None:
+        self._entries = entries
+        self.folder = folder
+        self._tally: Tally | None = None
+
+    @classmethod
+    def in_folder(cls, folder: RunFolder) -> Study:
+        return cls(folder.entries, folder)
+
+    def entries(self) -> Iterable[Entry]:
+        """The journal, from the beginning."""
+        return self._entries()
+
+    def refresh(self) -> Study:
+        """Read the journal again: a run that goes on has more to tell."""
+        self._tally = None
+        return self
+
+    @property
+    def state(self) -> RunState:
+        """The folded journal, for those who want to know everything."""
+        return self._told().state
+
+    @property
+    def spec(self) -> RunSpec:
+        return self.state.the_spec
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def status(self) -> str:
+        """ "running", "paused", "parked" or "concluded"; a run whose controller was killed counts as running."""
+        state = self.state
+        if state.concluded:
+            return "concluded"
+        words = {"pausing": "paused", "parking": "parked"}
+        return words.get(state.phase, "running") if not state.holds_machines else "running"
+
+    @property
+    def trials(self) -> Trials:
+        return Trials(self._told().rows(), self.spec.metric)
+
+    @property
+    def best(self) -> BestTrial | None:
+        """The best trial, or None as long as no trial has reported the metric."""
+        state = self.state
+        if state.best is None:
+            return None
+        job = state.jobs[state.best]
+        saved = job.checkpoint
+        return BestTrial(
+            number=job.number,
+            metric=self.spec.metric,
+            value=job.best,
+            step=job.step,
+            config=job.config,
+            machines=tuple(self._told().machines.get(job.id, ())),
+            checkpoint=None if saved is None or self.folder is None else self.folder.checkpoint(saved.name),
+        )
+
+    @property
+    def receipt(self) -> Receipt:
+        return receipt_of(self.state)
+
+    @property
+    def spent(self) -> float:
+        """Dollars billed so far."""
+        return self.state.spent_usd
+
+    def why(self, number: int) -> Story:
+        """What happened to a trial, when, and why: the decisions in words."""
+        jobs = self.state.jobs
+        found = next((job.id for job in jobs.values() if job.number == number), None)
+        if found is None:
+            raise SpecError(
+                f"there is no trial {number} in {self.name}",
+                hint=f"trials have numbers from 0 to {len(jobs) - 1}" if jobs else "no trial has been invented yet",
+            )
+        return why(self._entries(), found)
+
+    def log(self) -> Story:
+        """The decision log of the whole run, in words."""
+        return Story(tell(self._entries()))
+
+    def to_plain(self) -> dict[str, Any]:
+        """The results as plain data, for JSON."""
+        best = self.best
+        return {
+            "name": self.name,
+            "status": self.status,
+            "ending": self.state.ending,
+            "metric": self.spec.metric,
+            "direction": self.spec.direction,
+            "best": None if best is None else self.trials[best.number].to_plain(),
+            "receipt": self.receipt.to_plain(),
+            "trials": self.trials.to_plain(),
+        }
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"<Study {self.name}, {self.status}: {len(self.state.jobs)} trials, {show_usd(self.spent)} spent, "
+            f"{'no result yet' if best is None else f'best {best.metric} {show_number(best.value)}'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        best = self.best
+        ranked = sorted(self.trials, key=_rank(self.spec))
+        return (
+            f"<h4>{escape(self.name)}: {escape(self.status)}</h4>"
+            f"<p>{escape('no result yet' if best is None else str(best))}</p>"
+            f"{self.receipt._repr_html_()}{Trials(ranked, self.spec.metric)._repr_html_()}"
+        )
+
+    def _told(self) -> Tally:
+        if self._tally is None:
+            tally = Tally()
+            for entry in self._entries():
+                tally.add(entry)
+            if tally.state.spec is None:
+                where = "this journal" if self.folder is None else str(self.folder.path)
+                raise SpecError(f"nothing has happened yet in {where}", hint="start it with the command it was made by")
+            self._tally = tally
+        return self._tally
+
+
+Bag = Study
+"""A bag of jobs has the same results; its trials are the jobs that were given."""
+
+
+def _rank(spec: RunSpec) -> Callable[[TrialRow], tuple[bool, float]]:
+    """Best first, trials without a value last."""
+    sign = 1.0 if spec.direction == "minimize" else -1.0
+    return lambda row: (math.isnan(row.value), sign * row.value)

@@ -1,0 +1,80 @@
+"""CrashingJournal: kills the controller at a chosen entry, just before or just after it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoestring.kernel.past import Entry
+from shoestring.storage.journal import Journal
+
+
+class Crash(BaseException):
+    """Stands for kill -9: not an Exception, so that no ordinary handler survives it."""
+
+
+class CrashingJournal:
+    """Wraps a journal and raises Crash around the n-th append made through it, counted from 1.
+
+    From then on the process counts as dead: clean-up code that still runs can write nothing. With `loses_groups`,
+    entries that nobody waited for are held back until somebody does, and lost in the crash, as on a real disk.
+    """
+
+    def __init__(
+        self,
+        inner: Journal,
+        *,
+        crash_before: int | None = None,
+        crash_after: int | None = None,
+        loses_groups: bool = False,
+    ) -> None:
+        self.inner = inner
+        self.appends = 0
+        self.crashed = False
+        self._crash_before, self._crash_after, self._loses_groups = crash_before, crash_after, loses_groups
+        self._held: list[Entry] = []
+
+    @property
+    def epoch(self) -> int:
+        return self.inner.epoch
+
+    def read(self) -> Iterator[Entry]:
+        self.sync()
+        return self.inner.read()
+
+    def append(self, entry: Entry, *, wait: bool) -> None:
+        self._must_live()
+        self.appends += 1
+        if self.appends == self._crash_before:
+            self._crash()
+        if self._loses_groups and not wait:
+            self._held.append(entry)
+        else:
+            self._pass_on()
+            self.inner.append(entry, wait=wait)
+        if self.appends == self._crash_after:
+            self._crash()
+
+    def sync(self) -> None:
+        self._must_live()
+        self._pass_on()
+        self.inner.sync()
+
+    def close(self) -> None:
+        """Closes the journal inside; what a crash lost stays lost."""
+        if not self.crashed:
+            self._pass_on()
+        self.inner.close()
+
+    def _pass_on(self) -> None:
+        for entry in self._held:
+            self.inner.append(entry, wait=False)
+        self._held.clear()
+
+    def _must_live(self) -> None:
+        if self.crashed:
+            raise Crash("the controller is dead")
+
+    def _crash(self) -> None:
+        self.crashed = True
+        self._held.clear()
+        raise Crash(f"at append {self.appends}")

@@ -1,0 +1,233 @@
+"""Trial: what a training function gets. The few lines that make it revocable are `steps`, `report` and `save`.
+
+    def train(trial):
+        net = Net(lr=trial["lr"])
+        if trial.checkpoint:                       # a folder, when this trial has run before, here or elsewhere
+            net.load(trial.checkpoint / "net.npz")
+        for step in trial.steps():                 # 1, 2, ...; goes on where it left off
+            loss = net.train_one_epoch()
+            trial.report(loss=loss)
+            with trial.save() as folder:           # None, unless a save is due
+                if folder:
+                    net.store(folder / "net.npz")
+
+`report` comes before `save`, and `save` is the last thing in the body: what it stores is the state *after* the step.
+All three may be left out. Code that never saves is restarted from the beginning when its machine goes; code that uses
+none of them is done when it returns.
+"""
+
+from __future__ import annotations
+
+import operator
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, SupportsFloat
+
+from shoestring.errors import ShoestringError
+from shoestring.kernel.types import Config, JobId, Metrics, Value
+
+
+class ReportError(ShoestringError, TypeError):
+    """A report that is not made of numbers."""
+
+
+class Host(Protocol):
+    """The side of a trial that user code never sees: a worker process, or the run itself when inline."""
+
+    def leaving(self) -> bool:
+        """Has the time come to save and go: a notice, a halt, the end of the lease?"""
+        ...
+
+    def save_due(self, step: int) -> bool: ...
+
+    def reported(self, step: int, metrics: Metrics) -> None: ...
+
+    def folder(self) -> Path:
+        """A fresh empty folder for a checkpoint in the making."""
+        ...
+
+    def saved(self, step: int, folder: Path, began: float) -> None:
+        """Store the folder and tell of it; after this it is visible, and whole. `began`: monotonic, before writing."""
+        ...
+
+
+class Trial(Mapping[str, Value]):
+    """One configuration being trained: `trial["lr"]`, and what goes with it."""
+
+    def __init__(
+        self,
+        *,
+        job: JobId,
+        config: Config,
+        until_step: int,
+        host: Host,
+        step: int = 0,
+        checkpoint: Path | None = None,
+        fraction: float = 1.0,
+    ) -> None:
+        self.id = job
+        self.config = config
+        self.until_step = until_step
+        self.step = step
+        """The last step finished."""
+        self.checkpoint = checkpoint
+        """What the latest save stored, when there is one; read it, do not write to it."""
+        self.fraction = fraction
+        """The share of the training data to use."""
+        self.metric_names: set[str] = set()
+        """Every metric reported so far, here."""
+        self.left = False
+        """`steps()` ended before the goal, because it was time to leave the machine."""
+        self._host = host
+        self._under_way: int | None = None
+        self._pending: Metrics | None = None
+        self._looping = False
+        """`steps()` counts; else every report without a step is the next step."""
+        self._unheard = False
+        """`save()` was called in this step, but nothing was due then."""
+
+    @property
+    def number(self) -> int:
+        """The trial's place in the study, from 0."""
+        digits = self.id[len(self.id.rstrip("0123456789")) :]
+        return int(digits) if digits else 0
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self.config[name]
+        except KeyError:
+            raise KeyError(f"no parameter {name!r}; this trial has: {', '.join(self.config) or 'none'}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.config)
+
+    def __len__(self) -> int:
+        return len(self.config)
+
+    def __bool__(self) -> bool:
+        return True  # a trial without parameters is still a trial
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
+        return f"Trial({self.id}: {values}; step {self.step} of {self.until_step})"
+
+    def steps(self) -> Iterator[int]:
+        """The steps still to do. Ends at the goal, or when it is time to leave the machine."""
+        host = self._host
+        self._looping = True
+        for step in range(self.step + 1, self.until_step + 1):
+            # A wish to leave that came just after `save()` was called gets one more step, whose save is then due:
+            # leaving now would throw this step away.
+            if host.leaving() and not self._unheard:
+                self.left = True
+                return
+            self._unheard = False
+            self._under_way = step
+            yield step
+            self.flush()
+            self._under_way = None
+            self.step = step
+
+    def report(self, *, step: int | None = None, **metrics: SupportsFloat) -> None:
+        """Tell how it goes: numbers by name, for the step under way. NaN and infinities are recognised as such."""
+        if not metrics:
+            raise ReportError("report() names no metric", hint="for instance trial.report(loss=0.2)")
+        values: Any = metrics  # each value is checked and replaced in place: reports are most of the traffic
+        for name, value in values.items():
+            if type(value) is not float:
+                values[name] = as_number(name, value)
+        self.metric_names.update(values)
+        if step is None and self._under_way is not None:
+            if self._pending is None:
+                self._pending = values
+            else:
+                self._pending.update(values)
+            return
+        counted = self.step if self._looping else self.step + 1
+        step = counted if step is None else as_step(step)
+        self.step = max(self.step, step)
+        self._host.reported(step, values)
+
+    def save(self) -> AbstractContextManager[Path | None]:
+        """A folder to store the state in, or None when no save is due (which costs next to nothing: ask every step).
+
+        What is in the folder when the block ends becomes a checkpoint, whole or not at all; an exception in the block,
+        or an empty folder, leaves none.
+        """
+        step = self.step if self._under_way is None else self._under_way
+        if not self._host.save_due(step):
+            self._unheard = True
+            return _NOT_DUE
+        return self._saving(step)
+
+    @contextmanager
+    def _saving(self, step: int) -> Iterator[Path]:
+        self.flush()  # a report lost while its step is saved would be lost for good: that step is not trained again
+        began = time.monotonic()
+        folder = self._host.folder()
+        try:
+            yield folder
+            if any(folder.iterdir()):
+                self._host.saved(step, folder, began)
+                self.step = max(self.step, step)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def flush(self) -> None:
+        """Hand on what was reported in the step under way. Several reports of one step go as one."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            step = self.step if self._under_way is None else self._under_way
+            self.step = step
+            self._host.reported(step, pending)
+
+    def close(self) -> None:
+        """User code has returned. A step it left in the middle counts if it was reported or saved."""
+        self.flush()
+        self._under_way = None
+
+
+class _NotDue(AbstractContextManager[None]):
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        return None
+
+
+_NOT_DUE = _NotDue()
+
+
+def as_number(name: str, value: object) -> float:
+    """A metric as a float; NumPy scalars and arrays of no dimension are numbers too, strings are not."""
+    if not isinstance(value, str | bytes | bytearray) and not getattr(value, "ndim", 0):
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            pass
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    raise ReportError(
+        f"metric {name!r} is {shown} ({type(value).__name__}), not a number",
+        hint="report numbers only, e.g. float(value)",
+    )
+
+
+def as_step(step: object) -> int:
+    """A step number; anything that counts as a whole number will do, True and 3.5 will not."""
+    if not isinstance(step, bool):
+        try:
+            number = operator.index(step)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+        else:
+            if number >= 0:
+                return number
+    raise ReportError(f"step={step!r} is not a whole number from 0 up")

@@ -1,0 +1,82 @@
+"""Plain values as people hand them over, in Python or in a file, made fit for JSON, command lines and the environment.
+
+Pure. Everything is refused by a SpecError that names the field and the value; `field` is what the user calls it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from shoestring.errors import SpecError
+
+Value = str | int | float | bool | None
+Config = dict[str, Value]
+
+
+def as_value(plain: object, field: str = "value") -> Value:
+    """A value that a configuration can hold."""
+    value = _unwrapped(plain)
+    match value:
+        case None | bool():
+            fits = True
+        case int():
+            fits = -(2**63) <= value < 2**63
+        case float():
+            fits = math.isfinite(value)
+        case str():
+            fits = not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
+        case _:
+            fits = False
+    if not fits:
+        raise SpecError(
+            f"{field}: {plain!r} cannot be the value of a parameter",
+            hint="values are text, finite numbers of 64 bits, true, false or null; give anything larger a name",
+        )
+    return cast(Value, value)
+
+
+def as_values(plain: object, field: str = "values") -> tuple[Value, ...]:
+    """The values of a list, tuple, range or array, or one value alone. A set is refused: it has no lasting order."""
+    plain = _unwrapped(plain)
+    if isinstance(plain, Sequence) and not isinstance(plain, str | bytes):
+        return tuple(as_value(value, field) for value in plain)
+    return (as_value(plain, field),)
+
+
+def as_number(plain: object, field: str = "number") -> float:
+    """A float. Text is read too, because common YAML readers take 1e-4 for text."""
+    value = _unwrapped(plain)
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise SpecError(f"{field}: {plain!r} is not a number", hint="write it as 0.001 or 1e-3")
+
+
+def as_whole(plain: object, field: str = "number") -> int:
+    value = _unwrapped(plain)
+    if type(value) is int:
+        return value
+    number = as_number(value, field)
+    if not number.is_integer():
+        raise SpecError(f"{field}: {plain!r} is not a whole number", hint="leave the fraction out")
+    return int(number)
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The way out for a name nobody knows: the one that looks like it, else all there are."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    close = get_close_matches(str(word), names, n=2, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"known: {', '.join(names)}" if names else "there are none"
+
+
+def _unwrapped(plain: object) -> object:
+    """numpy's scalars and arrays as Python's own."""
+    return plain.tolist() if hasattr(plain, "tolist") else plain

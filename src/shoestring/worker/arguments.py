@@ -1,0 +1,64 @@
+"""How a configuration reaches a program: in its arguments, in its environment, and in a JSON file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from shoestring.errors import SpecError
+from shoestring.kernel.types import Config, Value
+from shoestring.worker.report import REPORTS
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+
+
+def fill(command: Sequence[str], config: Config) -> list[str]:
+    """The arguments with each {parameter} replaced, one by one: no shell ever sees them. {{ and }} are braces."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group()[0]
+        if name not in config:
+            raise SpecError(
+                f"the command names {{{name}}}, which is not a parameter",
+                hint=f"the parameters are: {', '.join(config) or 'none'}; write {{{{{name}}}}} for braces",
+            )
+        return as_text(config[name])
+
+    return [_PLACEHOLDER.sub(value, argument) for argument in command]
+
+
+def as_text(value: Value) -> str:
+    """A value as programs in most languages read it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+class Desk:
+    """The folder in which a program finds its parameters and leaves its checkpoints."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.save_to = folder / "save_to"
+        self.params = folder / "params.json"
+        self.reports = folder / "reports.jsonl"
+
+    def lay_out(self, config: Config) -> None:
+        self.save_to.mkdir(parents=True, exist_ok=True)
+        self.params.write_text(json.dumps(config))
+        self.reports.touch()
+
+    def environment(self, config: Config, checkpoint: Path | None, until_step: int, slots: int) -> dict[str, str]:
+        return {
+            **{f"SHOESTRING_PARAM_{name.upper()}": as_text(value) for name, value in config.items()},
+            "SHOESTRING_PARAMS": str(self.params),
+            "SHOESTRING_CHECKPOINT": "" if checkpoint is None else str(checkpoint),
+            "SHOESTRING_SAVE_TO": str(self.save_to),
+            "SHOESTRING_UNTIL_STEP": str(until_step),
+            "SHOESTRING_SLOTS": str(slots),
+            REPORTS: str(self.reports),
+        }

@@ -1,0 +1,230 @@
+"""Running any program: parameters in, JSON lines out, SIGTERM when it is time to leave."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from shoestring.errors import ShoestringError, SpecError
+from shoestring.kernel.types import Config, SegmentCause
+from shoestring.trial import Host, ReportError
+from shoestring.worker.arguments import Desk, fill
+from shoestring.worker.play import Ending, never_reported
+from shoestring.worker.report import LONGEST_LINE, Announced, Progress, understand
+
+_LOOK_EVERY_S = 0.05
+_LAST_WORDS = 64
+"""Reads of 64 kB after a program has ended: something it left behind may hold its output open and talk for ever."""
+_PATIENCE_S = 10.0
+"""What a program that trains past its goal has, to save and stop, before it is killed."""
+
+
+class CommandRun:
+    """One run of a program. What it reports and saves goes to the host, everything it prints to the log."""
+
+    def __init__(
+        self,
+        *,
+        host: Host,
+        desk: Desk,
+        config: Config,
+        until_step: int,
+        first_step: int,
+        metric: str | None,
+        log: IO[bytes],
+        own_group: bool,
+    ) -> None:
+        self._host = host
+        self._desk = desk
+        self._config = config
+        self._until_step = until_step
+        self._step = self._first_step = first_step
+        self._metric = metric
+        self._log = log
+        self._own_group = own_group
+        """Is the program to be a process group of its own? In a worker it belongs to the worker's, and ends with it."""
+        self._names: set[str] = set()
+        self._warnings: list[str] = []
+        self._last_error_line = b""
+        self._terminated_at: float | None = None
+        self._told_to_leave = False
+        self._reports_read = 0
+
+    def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> Ending:
+        try:
+            self._desk.lay_out(self._config)
+            arguments = fill(command, self._config)
+            program = subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=self._own_group,
+            )
+        except SpecError as error:
+            return Ending("failed", self._step, f"{error} ({error.hint})")
+        except OSError as error:
+            return Ending("failed", self._step, _cannot_start(command[0], folder, error))
+        try:
+            self._listen(program)
+            return self._ending(program.wait())
+        except ShoestringError as error:
+            return Ending("failed", self._step, f"{error} ({error.hint})" if error.hint else str(error))
+        finally:
+            self._kill(program)
+            program.stdout.close()  # type: ignore[union-attr]
+            program.stderr.close()  # type: ignore[union-attr]
+
+    def _listen(self, program: subprocess.Popen[bytes]) -> None:
+        unfinished = {program.stdout: b"", program.stderr: b""}
+        with selectors.DefaultSelector() as ready:
+            for stream in unfinished:
+                ready.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
+            last_words = _LAST_WORDS
+            while last_words:
+                over = program.poll() is not None  # looked at first: what it printed last is still to be read
+                heard = False
+                for key, _ in ready.select(0 if over else _LOOK_EVERY_S):
+                    stream = key.fileobj  # type: ignore[assignment]
+                    chunk = os.read(key.fd, 1 << 16)
+                    if not chunk:
+                        ready.unregister(stream)  # type: ignore[arg-type]
+                        continue
+                    heard = True
+                    self._log.write(chunk)
+                    *whole, rest = (unfinished[stream] + chunk).split(b"\n")
+                    unfinished[stream] = rest[-LONGEST_LINE:]
+                    self._hear(whole, stream is program.stderr)
+                self._log.flush()
+                self._read_reports()
+                if not over:
+                    self._look_after(program)
+                    if not ready.get_map():  # it closed its output and lives on
+                        time.sleep(_LOOK_EVERY_S)
+                else:
+                    last_words = last_words - 1 if heard else 0
+            for stream, rest in unfinished.items():
+                self._hear([rest], stream is program.stderr)
+
+    def _hear(self, lines: list[bytes], is_error: bool) -> None:
+        for line in lines:
+            if is_error:
+                self._last_error_line = line.strip() or self._last_error_line
+            else:
+                self._take(line)
+
+    def _read_reports(self) -> None:
+        with self._desk.reports.open("rb") as file:
+            file.seek(self._reports_read)
+            said = file.read()
+        whole = said.rfind(b"\n") + 1
+        self._reports_read += whole
+        for line in said[:whole].splitlines():
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            match understand(line, self._metric, self._step + 1):
+                case Progress(step, metrics):
+                    self._names.update(metrics)
+                    self._step = max(self._step, step)
+                    if step <= self._until_step:
+                        self._host.reported(step, metrics)
+                case Announced(name, step):
+                    self._put_away(name, step)
+        except ReportError as error:
+            self._warnings.append(str(error))
+
+    def _put_away(self, name: str, step: int) -> None:
+        """Move what was announced out of the program's reach, and store it. A file becomes a folder with it inside."""
+        began = time.monotonic()
+        home = self._desk.save_to.resolve()
+        source = (home / name).resolve()
+        if home not in source.parents or not source.exists():
+            raise ReportError(f"{name!r} was announced as saved, but is not in SHOESTRING_SAVE_TO")
+        folder = self._host.folder()
+        try:
+            for item in list(source.iterdir()) if source.is_dir() else [source]:
+                os.rename(item, folder / item.name)
+            if source.is_dir():
+                source.rmdir()
+            self._host.saved(step, folder, began)
+            self._step = max(self._step, step)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _look_after(self, program: subprocess.Popen[bytes]) -> None:
+        now = time.monotonic()
+        if self._terminated_at is None:
+            self._told_to_leave = self._host.leaving()
+            if self._told_to_leave or self._step > self._until_step:
+                self._terminated_at = now
+                self._send(program, signal.SIGTERM)
+        elif not self._told_to_leave and now - self._terminated_at > _PATIENCE_S:
+            self._kill(program)
+        else:
+            self._host.leaving()  # inline, this is where a machine that is gone takes its program with it
+
+    def _send(self, program: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        """To the program and all it started: a shell script that dies alone would leave its child without a word."""
+        if program.poll() is None:
+            os.killpg(program.pid if self._own_group else os.getpgrp(), number)
+
+    def _kill(self, program: subprocess.Popen[bytes]) -> None:
+        if self._own_group:
+            try:
+                os.killpg(program.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # all of it has ended already
+        elif program.poll() is None:
+            program.kill()
+        program.wait()
+
+    def _ending(self, code: int) -> Ending:
+        cause: SegmentCause = "completed"
+        if self._step >= self._until_step and (code == 0 or self._terminated_at is not None):
+            cause = "reached"
+        elif self._told_to_leave:
+            return Ending("halted", self._step, self._warned())
+        elif code:
+            return Ending("failed", self._step, self._last_error_line.decode(errors="replace")[:500] or _exit(code))
+        unheard = never_reported(self._metric, self._names)
+        if unheard and (self._first_step == 0 or self._step > self._first_step):
+            cause = "failed"
+        else:
+            unheard = ""
+        return Ending(cause, min(self._step, self._until_step), "; ".join(filter(None, (unheard, self._warned()))))
+
+    def _warned(self) -> str:
+        if not self._warnings:
+            return ""
+        count = len(self._warnings)
+        return f"{count} report{'s' if count > 1 else ''} not understood, the first: {self._warnings[0]}"
+
+
+def _exit(code: int) -> str:
+    return f"exit code {code}" if code > 0 else died_of(-code)
+
+
+def died_of(number: int) -> str:
+    name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
+    return f"killed by {name}" + (" (out of memory?)" if number == signal.SIGKILL else "")
+
+
+def _cannot_start(program: str, folder: Path, error: OSError) -> str:
+    if not folder.is_dir():
+        return f"the folder {folder} is gone: the command cannot be started in it"
+    if isinstance(error, FileNotFoundError):
+        return f"command not found: {program!r} (check the spelling, the PATH, or the path from {folder})"
+    if isinstance(error, PermissionError):
+        return f"may not run {program!r} (is it a program? chmod +x {program})"
+    return f"cannot run {program!r}: {error.strerror}"

@@ -1,0 +1,69 @@
+"""When a segment must leave and when it must end, asked of the wall clock by the supervisor and by nobody else.
+
+Three things end a segment against its will: its lease (prepaid time over, machine taken back, or a halt that was not
+obeyed), its own time limit, and a controller that has been silent for too long, after which nobody would pick the
+results up and the machine is given back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, NamedTuple
+
+from shoestring.kernel.types import SegmentCause
+from shoestring.worker.task import Control, Task
+
+
+class Verdict(NamedTuple):
+    order: Literal["go on", "leave", "kill"]
+    cause: SegmentCause = "halted"
+    detail: str = ""
+    gives_back: bool = False
+
+
+GO_ON = Verdict("go on")
+
+
+class Limits:
+    """The limits of one segment, from its start on."""
+
+    def __init__(self, task: Task, started: float) -> None:
+        self._limit_at = None if task.time_limit_s is None else started + task.time_limit_s
+        self._limit_s = task.time_limit_s or 0.0
+        self._heartbeat = task.heartbeat
+        self._deadman_s = task.deadman_s
+        self._beat = started
+
+    def verdict(self, now: float, control: Control) -> Verdict:
+        if now >= control.kill_at():
+            return Verdict("kill", "lost", _why_killed(control, now))
+        if self._limit_at is not None and now >= self._limit_at:
+            return Verdict("kill", "overran", f"still running after its time limit of {self._limit_s:.3g} s")
+        silence = now - self._last_beat()
+        if silence >= 2 * self._deadman_s:
+            return Verdict("kill", "lost", f"no controller for {silence:.0f} s, and it did not stop", gives_back=True)
+        if silence >= self._deadman_s:
+            return Verdict("leave", detail=f"no controller for {silence:.0f} s: gave the machine back", gives_back=True)
+        return Verdict("leave") if now >= control.leave_at() else GO_ON
+
+    def quiet_s(self, now: float, control: Control) -> float:
+        """For how long the verdict cannot change, control and heartbeat staying as they are."""
+        moments = [control.kill_at(), control.leave_at(), self._beat + self._deadman_s]
+        if self._limit_at is not None:
+            moments.append(self._limit_at)
+        return min((moment - now for moment in moments if moment > now), default=60.0)
+
+    def _last_beat(self) -> float:
+        try:
+            self._beat = max(self._beat, os.stat(self._heartbeat).st_mtime)
+        except OSError:
+            pass  # no run folder, no controller: the silence counts from when it was last seen
+        return self._beat
+
+
+def _why_killed(control: Control, now: float) -> str:
+    if control.gone_at is not None and now >= control.gone_at:
+        return "the machine was taken back"
+    if now >= control.end_by:
+        return "the machine's prepaid time was over"
+    return "did not stop in the time it was given"

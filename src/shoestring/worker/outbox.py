@@ -1,0 +1,130 @@
+"""The outbox: one JSON object a line, appended by the worker, read as often as wanted by whoever controls the run.
+
+A line is written in one go, so a killed writer leaves whole lines; a torn one (a full disk) is skipped by readers.
+Nothing is ever removed from it, which is what makes losing the controller harmless.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from shoestring.kernel.types import CheckpointRef, Metrics, SegmentCause
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    wall: float
+
+
+class Started(Line, frozen=True, kw_only=True, tag="started"):
+    """User code is about to run."""
+
+
+class Reported(Line, frozen=True, kw_only=True, tag="report"):
+    step: int
+    metrics: dict[str, float | str]
+    """JSON knows no NaN: values that are not finite travel as words."""
+
+    def numbers(self) -> Metrics:
+        return {name: float(value) for name, value in self.metrics.items()}
+
+
+class Saved(Line, frozen=True, kw_only=True, tag="saved"):
+    step: int
+    ref: CheckpointRef
+    took_s: float
+
+
+class Unsaved(Line, frozen=True, kw_only=True, tag="unsaved"):
+    """The checkpoint to start from is not there, or not what was saved."""
+
+    ref: CheckpointRef
+    detail: str
+
+
+class Ended(Line, frozen=True, kw_only=True, tag="ended"):
+    step: int
+    cause: SegmentCause
+    detail: str = ""
+
+
+class GaveBack(Line, frozen=True, kw_only=True, tag="gave_back"):
+    """Nobody asked for the machine any more: once the segment has ended, it is to be had by others."""
+
+    detail: str
+
+
+AnyLine = Started | Reported | Saved | Unsaved | GaveBack | Ended
+_decode = msgspec.json.Decoder(AnyLine).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Outbox:
+    """The writing end. Several processes may hold one: appends of one line do not mix."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        size = os.fstat(self._fd).st_size
+        self._torn = size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"
+
+    def write(self, line: AnyLine) -> None:
+        text = _encode(line) + b"\n"
+        if self._torn:
+            text, self._torn = b"\n" + text, False
+        written = os.write(self._fd, text)
+        if written != len(text):
+            self._torn = True
+            raise OSError(28, "No space left on device")
+
+    def report(self, step: int, metrics: Metrics) -> None:
+        sayable = {name: value if math.isfinite(value) else repr(value) for name, value in metrics.items()}
+        self.write(Reported(wall=time.time(), step=step, metrics=sayable))
+
+
+class Tail:
+    """The reading end: everything whole since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+        self._offset = 0
+
+    def read(self) -> Iterator[AnyLine]:
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return
+        while chunk := os.pread(self._fd, 1 << 20, self._offset):
+            whole = chunk.rfind(b"\n") + 1
+            if not whole:
+                return
+            self._offset += whole
+            for text in chunk[:whole].splitlines():
+                try:
+                    yield _decode(text)
+                except msgspec.DecodeError:
+                    continue  # torn by a full disk; what it said is said again or lost with its step
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def retrace(path: Path) -> tuple[int, Ended | None]:
+    """The last step told of, and the ending if there is one."""
+    step, ended = 0, None
+    tail = Tail(path)
+    for line in tail.read():
+        if isinstance(line, Ended):
+            ended = line
+        elif isinstance(line, Reported | Saved):
+            step = max(step, line.step)
+    tail.close()
+    return step, ended

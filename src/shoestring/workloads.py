@@ -1,0 +1,81 @@
+"""What simulated trials do: as recorded in an earlier run, or, where nothing is known, as a plain guess.
+
+A guess is said to be one wherever its results are shown: it is good for money and time, not for the value reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shoestring.errors import SpecError
+from shoestring.kernel.events import JobReported
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import Config, Metrics
+from shoestring.kernel.view import stable_seed
+from shoestring.study import Study
+from shoestring.world.sim_jobs import Curve, CurveTable, SublinearSpeed, Workload
+
+GUESSED_STEP_S = 60.0
+
+
+def recorded(study: Study, *, checkpoint_gb: float | None = 0.05) -> Workload:
+    """The trials of an earlier run: each simulated one follows the curve of the recorded one nearest to it."""
+    state, spec = study.state, study.spec
+    jobs = [job for job in state.jobs.values() if len(job.steps)]
+    if not jobs:
+        raise SpecError(
+            f"no trial of {study.name} has reported {spec.metric}, so there is nothing to simulate from",
+            hint="let it run for a while, or simulate with guessed curves",
+        )
+    table = CurveTable(
+        metric=spec.metric,
+        points=[spec.space.encode(job.config) for job in jobs],
+        curves=[list(zip(job.steps, job.values, strict=True)) for job in jobs],
+        encode=spec.space.encode,
+    )
+    return Workload(curve=table, seconds_per_step=SublinearSpeed(_seconds_per_step(study)), checkpoint_gb=checkpoint_gb)
+
+
+def guessed(spec: RunSpec, *, seconds_per_step: float = GUESSED_STEP_S, checkpoint_gb: float | None = 0.05) -> Workload:
+    """Curves that fall (or rise) towards a level set by how far a configuration is from a point nobody knows."""
+    goal = [_unit(spec.seed, index) for index in range(spec.space.dimensions)]
+
+    def curve(config: Config) -> Curve:
+        level = 0.05 + 0.75 * _distance(spec.space.encode(config), goal)
+        return _falling(spec, level)
+
+    return Workload(curve=curve, seconds_per_step=SublinearSpeed(seconds_per_step), checkpoint_gb=checkpoint_gb)
+
+
+def _falling(spec: RunSpec, level: float) -> Curve:
+    sign, pace = (1.0 if spec.direction == "minimize" else -1.0), 5.0 / spec.max_steps
+
+    def at(step: int) -> Metrics:
+        loss = level + (1.0 - level) * math.exp(-pace * step)
+        return {spec.metric: loss if sign > 0 else 1.0 - loss}
+
+    return at
+
+
+def _seconds_per_step(study: Study) -> float:
+    """The median time between two reports of one stretch, by the run's clock."""
+    last: dict[str, tuple[int, float]] = {}
+    paces: list[float] = []
+    for entry in study.entries():
+        event = entry.event
+        if isinstance(event, JobReported):
+            step, at = last.get(event.segment, (0, math.nan))
+            if event.step > step and not math.isnan(at):
+                paces.append((event.at - at) / (event.step - step))
+            last[event.segment] = (event.step, event.at)
+    paces.sort()
+    return max(1e-3, paces[len(paces) // 2]) if paces else GUESSED_STEP_S
+
+
+def _distance(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.sqrt(math.fsum((u - v) ** 2 for u, v in zip(a, b, strict=True)) / max(1, len(a)))
+
+
+def _unit(seed: int, index: int) -> float:
+    return stable_seed("guessed curves", seed, index) / 2**64

@@ -1,0 +1,114 @@
+"""What the simulator knows of user code: how fast it trains, what it would report, how large its checkpoints are.
+
+A workload is a table or a function, never a model fitted in secret: what it says is what the simulated trials do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from shoestring.errors import SpecError
+from shoestring.kernel.types import Config, Listing, Metrics, SegmentId
+
+Trouble = Literal["fail", "hang"]
+CurveOf = Callable[[Config], "Curve"]
+Curve = Callable[[int], Metrics]
+SecondsPerStep = Callable[[Config, Listing, int], float]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How simulated trials behave."""
+
+    curve: CurveOf
+    """For a configuration, what is reported at each step (from 1)."""
+    seconds_per_step: SecondsPerStep
+    """For a configuration on so many slots of a machine."""
+    checkpoint_gb: float | None = 0.05
+    """None: user code that never saves, and starts over after every interruption."""
+    trouble: Callable[[Config, SegmentId, int], Trouble | None] | None = None
+    """What goes wrong in a segment once a step is done, if anything: its code fails, or hangs."""
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Every delay of the simulated world that is not the provider's."""
+
+    start_s: float = 20.0
+    """From the order to start until user code runs: image, process, imports."""
+    save_gb_per_s: float = 0.1
+    restore_gb_per_s: float = 0.2
+    save_overhead_s: float = 1.0
+    restore_overhead_s: float = 1.0
+    release_s: float = 2.0
+
+    def save_s(self, gb: float) -> float:
+        return self.save_overhead_s + gb / self.save_gb_per_s
+
+    def restore_s(self, gb: float) -> float:
+        return self.restore_overhead_s + gb / self.restore_gb_per_s
+
+
+@dataclass(frozen=True)
+class SublinearSpeed:
+    """Seconds per step that fall with cores and slots, but less than in proportion."""
+
+    base_s: float
+    """One slot of a machine with `base_vcpus` cores a slot."""
+    base_vcpus: float = 4.0
+    core_exponent: float = 0.7
+    slot_exponent: float = 0.8
+
+    def __call__(self, config: Config, listing: Listing, slots: int) -> float:  # noqa: ARG002
+        cores = listing.vcpus / listing.slots
+        speed: float = (cores / self.base_vcpus) ** self.core_exponent * slots**self.slot_exponent
+        return self.base_s / speed
+
+
+@dataclass(frozen=True)
+class CurveTable:
+    """Recorded curves: a trial replays the recorded one nearest to it. Past its last step a curve stays as it was."""
+
+    metric: str
+    points: Sequence[Sequence[float]]
+    """Encoded configurations, as `Space.encode` gives them."""
+    curves: Sequence[Sequence[tuple[int, float]]]
+    """(step, value) of each, ascending."""
+    encode: Callable[[Config], Sequence[float]]
+    _found: dict[tuple[float, ...], Curve] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.points or len(self.points) != len(self.curves) or not all(self.curves):
+            raise SpecError(
+                f"a table of {len(self.points)} configurations and {len(self.curves)} curves cannot be simulated from",
+                hint="give at least one configuration, each with at least one reported value",
+            )
+
+    def __call__(self, config: Config) -> Curve:
+        x = tuple(self.encode(config))
+        curve = self._found.get(x)
+        if curve is None:
+            nearest = min(range(len(self.points)), key=lambda i: _distance(x, self.points[i]))
+            curve = self._found[x] = _replay(self.metric, self.curves[nearest])
+        return curve
+
+
+def _distance(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum((u - v) ** 2 for u, v in zip(a, b, strict=True))
+
+
+def _replay(metric: str, curve: Sequence[tuple[int, float]]) -> Curve:
+    values: Mapping[int, float] = dict(curve)
+    first, last = curve[0], curve[-1]
+
+    def at(step: int) -> Metrics:
+        if step in values:
+            return {metric: values[step]}
+        if step > last[0]:
+            return {metric: last[1]}
+        before = [value for known, value in curve if known <= step]
+        return {metric: before[-1] if before else first[1]}
+
+    return at

@@ -1,0 +1,71 @@
+"""One simulated stretch of training: where it is, and what a worker would do next, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.types import CheckpointRef, Config, SegmentCause, SegmentId
+from shoestring.world.sim_jobs import Curve, Trouble
+
+
+class SimSegment(msgspec.Struct, kw_only=True):
+    order: d.StartSegment
+    step: int
+    step_s: float
+    save_s: float
+    curve: Curve
+    saves: bool
+    checkpoint_bytes: int
+    saved_step: int = -1
+    saved_at: float = 0.0
+    save_every_s: float | None = None
+    save_asked: bool = False
+    halting: bool = False
+    open: bool = True
+
+    def saved(self, at: float) -> e.CheckpointSaved:
+        self.saved_step, self.saved_at, self.save_asked = self.step, at, False
+        order = self.order
+        name = f"{order.job}/{self.step:06d}-{order.segment}"
+        ref = CheckpointRef(
+            job=order.job, step=self.step, name=name, size_bytes=self.checkpoint_bytes, digest="simulated"
+        )
+        return e.CheckpointSaved(
+            at=at, segment=order.segment, job=order.job, step=self.step, ref=ref, took_s=self.save_s
+        )
+
+
+def follow_up(
+    segment: SimSegment, now: float, trouble: Callable[[Config, SegmentId, int], Trouble | None] | None
+) -> Literal["step", "save", "hang"] | SegmentCause:
+    """At a step boundary: train on, save, or end, and how."""
+    order = segment.order
+    begun_from = 0 if order.resume_from is None else order.resume_from.step
+    reached = segment.step >= order.until_step
+    worth_saving = segment.saves and segment.step > max(begun_from, segment.saved_step)
+    if worth_saving and (
+        reached
+        or segment.halting
+        or segment.save_asked
+        or (segment.save_every_s is not None and now - segment.saved_at >= segment.save_every_s)
+    ):
+        return "save"
+    segment.save_asked = False
+    if reached:
+        return "reached"
+    if segment.halting:
+        return "halted"
+    if trouble is not None:
+        match trouble(order.config, order.segment, segment.step):
+            case "fail":
+                return "failed"
+            case "hang":
+                return "hang"
+            case None:
+                pass
+    return "step"

@@ -1,0 +1,40 @@
+"""The journals we ship keep the laws of journals."""
+
+from pathlib import Path
+
+from shoestring.storage.journal import Journal
+from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.sqlite import SqliteJournal
+from shoestring.testing.crashing_journal import CrashingJournal
+from shoestring.testing.journal_suite import JournalSuite
+
+
+class TestMemoryJournal(JournalSuite):
+    refuses_a_second_writer = False
+    latest: MemoryJournal | None = None
+
+    def make(self, tmp_path: Path) -> Journal:  # noqa: ARG002
+        self.latest = MemoryJournal(taken_from=self.latest)
+        return self.latest
+
+    def usurp(self, tmp_path: Path, holder: Journal) -> Journal:  # noqa: ARG002
+        return self.make(tmp_path)
+
+
+class TestSqliteJournal(JournalSuite):
+    def make(self, tmp_path: Path) -> Journal:
+        return SqliteJournal.open(tmp_path / "journal.db")
+
+    def usurp(self, tmp_path: Path, holder: Journal) -> Journal:  # noqa: ARG002
+        (tmp_path / "journal.db.lock").unlink()
+        return self.make(tmp_path)
+
+
+class TestSqliteJournalThatOutlivesOnlyTheProcess(TestSqliteJournal):
+    def make(self, tmp_path: Path) -> Journal:
+        return SqliteJournal.open(tmp_path / "journal.db", survives_power_loss=False)
+
+
+class TestCrashingJournalThatDoesNotCrash(TestSqliteJournal):
+    def make(self, tmp_path: Path) -> Journal:
+        return CrashingJournal(super().make(tmp_path), loses_groups=True)

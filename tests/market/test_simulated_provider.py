@@ -1,0 +1,176 @@
+"""A simulated cloud: grants, denials, revocations, bills."""
+
+import json
+
+import pytest
+
+from shoestring.errors import DataError, SpecError
+from shoestring.kernel.decisions import RequestLease
+from shoestring.kernel.types import LeaseId, Offer
+from shoestring.market import catalog
+from shoestring.market.availability import Availability
+from shoestring.market.lifetimes import Exponential, Uniform
+from shoestring.market.prices import PriceBook, PriceTrace
+from shoestring.market.revocation import Lifetimes, Never, PriceCrossing
+from shoestring.market.simulated import Grant, SimulatedProvider
+
+HOUR = 3600.0
+
+
+def request(offer, lease="l0", maximum=None, end_by=1e12):
+    return RequestLease(lease=LeaseId(lease), offer=offer, max_usd_per_hour=maximum, end_by=end_by, why="a test")
+
+
+def provider(listing, prices=((0.0,), (0.05,)), revoker=None, **more):
+    book = PriceBook({listing.offer: PriceTrace(listing.offer, *prices)}, [listing])
+    return SimulatedProvider([listing], book, revoker or Never(), **more)
+
+
+def test_a_machine_comes_up_after_the_provisioning_time(spot_listing):
+    exact = provider(spot_listing, provision_s=40.0, provision_spread=0.0)
+    assert exact.grant(request(spot_listing.offer), 100.0) == Grant(at=140.0)
+    varied = provider(spot_listing, provision_s=40.0, provision_spread=0.25)
+    times = [varied.grant(request(spot_listing.offer, f"l{n}"), 0.0).at for n in range(300)]
+    assert min(times) >= 30.0
+    assert max(times) <= 50.0
+    assert len(set(times)) == 300
+
+
+def test_a_machine_that_would_come_after_its_prepaid_end_is_too_late(spot_listing):
+    assert provider(spot_listing).grant(request(spot_listing.offer, end_by=20.0), 0.0) == "too_late"
+
+
+def test_a_price_above_the_maximum_is_a_denial(spot_listing):
+    cloud = provider(spot_listing, ((0.0, 500.0), (0.05, 0.30)))
+    assert isinstance(cloud.grant(request(spot_listing.offer, maximum=0.05), 0.0), Grant)
+    assert cloud.grant(request(spot_listing.offer, maximum=0.04), 0.0) == "price"
+    assert cloud.grant(request(spot_listing.offer), 500.0) == "price"  # above on-demand
+
+
+def test_no_stock_is_a_denial(spot_listing):
+    stock = Availability({spot_listing.offer: [(0.0, 100.0, 1)]})
+    cloud = provider(spot_listing, stock=stock)
+    assert isinstance(cloud.grant(request(spot_listing.offer), 50.0), Grant)
+    assert cloud.grant(request(spot_listing.offer), 100.0) == "no_capacity"
+
+
+def test_chance_denials_come_at_their_rate_and_never_hit_on_demand():
+    listings = [catalog.listing(catalog.machine("aws", "m6i.large"), "us-east-1a", spot=spot) for spot in (True, False)]
+    cloud = SimulatedProvider.modern(listings, denial_share=0.3)
+    spot, on_demand = (
+        [cloud.grant(request(item.offer, f"l{n}"), cloud.start) for n in range(2000)] for item in listings
+    )
+    assert spot.count("no_capacity") / 2000 == pytest.approx(0.3, abs=0.04)
+    assert all(isinstance(answer, Grant) for answer in on_demand)
+
+
+def test_a_notice_comes_the_listings_time_before_the_end(spot_listing):
+    cloud = provider(spot_listing, revoker=Lifetimes(Uniform(1000.0, 1000.0)))
+    assert cloud.revocation(LeaseId("l0"), spot_listing.offer, 50.0, None) == (930.0, 1050.0)
+    sudden = provider(spot_listing, revoker=Lifetimes(Uniform(30.0, 30.0)))
+    assert sudden.revocation(LeaseId("l0"), spot_listing.offer, 50.0, None) == (50.0, 80.0)
+
+
+def test_a_legacy_preemptible_machine_lives_24_hours_at_most_and_is_billed_for_them():
+    listing = catalog.listing(
+        catalog.machine("gcp", "n1-highcpu-16"), "us-central1-c", spot=True, legacy_preemptible=True
+    )
+    cloud = provider(listing, ((0.0,), (0.15,)), revoker=Lifetimes(Exponential(1000 * 24 * HOUR)))
+    notice_at, gone_at = cloud.revocation(LeaseId("l0"), listing.offer, 100.0, None)
+    assert (notice_at, gone_at) == (100.0 + 24 * HOUR - 30.0, 100.0 + 24 * HOUR)
+    assert cloud.bill(listing.offer, None, 100.0, gone_at, "revoked").charged_usd == pytest.approx(24 * 0.15)
+
+
+def test_a_crossing_is_not_told_of_before_it_happens(spot_listing):
+    prices = ((0.0, 5000.0), (0.05, 1.0))
+    book = PriceBook({spot_listing.offer: PriceTrace(spot_listing.offer, *prices)})
+    cloud = SimulatedProvider([spot_listing], book, PriceCrossing(book, [spot_listing]))
+    assert cloud.revocation(LeaseId("l0"), spot_listing.offer, 0.0, None) == (5000.0, 5120.0)
+    # 5000 s at 0.05 and the two minutes of notice at the ceiling, the on-demand price of 0.192
+    bill = cloud.bill(spot_listing.offer, None, 0.0, 5120.0, "revoked")
+    assert bill.charged_usd == pytest.approx((5000 * 0.05 + 120 * 0.192) / HOUR)
+
+
+def test_an_interruption_in_the_first_hour_is_refunded(spot_listing):
+    bill = provider(spot_listing).bill(spot_listing.offer, None, 0.0, 1800.0, "revoked")
+    assert (bill.charged_usd, bill.refunded_usd) == (0.0, pytest.approx(0.025))
+
+
+def test_every_answer_follows_from_the_seed_and_the_lease():
+    def answers(seed):
+        cloud = SimulatedProvider.modern(seed=seed, denial_share=0.3)
+        offers = [item.offer for item in cloud.listings]
+        return [
+            (
+                cloud.grant(request(offer, f"l{n}"), cloud.start),
+                cloud.revocation(LeaseId(f"l{n}"), offer, cloud.start, None),
+            )
+            for n, offer in enumerate(offers)
+        ]
+
+    assert answers(1) == answers(1) != answers(2)
+
+
+def test_one_line_gives_a_whole_market():
+    for cloud in (SimulatedProvider.auction(seed=1, days=2), SimulatedProvider.modern(seed=1, days=2)):
+        for item in cloud.listings:
+            price = cloud.feed.usd_per_hour(item.offer, cloud.start + HOUR)
+            assert 0 < price
+            assert cloud.listing(item.offer) is item
+    gone = [
+        revocation.gone_at
+        for item in cloud.listings
+        if (revocation := cloud.revocation(LeaseId("l0"), item.offer, cloud.start, None))
+    ]
+    assert len(gone) == len(cloud.listings) / 2  # every spot machine some day, no on-demand machine ever
+
+
+def test_this_machine_is_free_at_once_and_for_ever():
+    cloud = SimulatedProvider.free(slots=2)
+    (here,) = cloud.listings
+    assert cloud.grant(request(here.offer), 7.0) == Grant(at=7.0)
+    assert cloud.revocation(LeaseId("l0"), here.offer, 7.0, None) is None
+    assert cloud.bill(here.offer, None, 7.0, 1e6, "released").charged_usd == 0.0
+    assert cloud.feed.usd_per_hour(here.offer, 7.0) == 0.0
+
+
+def write(tmp_path, machine="m5.large", zone="us-east-1a"):
+    records = [
+        {
+            "AvailabilityZone": zone,
+            "InstanceType": machine,
+            "SpotPrice": price,
+            "Timestamp": f"2025-03-01T{hour}:00:00Z",
+        }
+        for hour, price in (("00", "0.04"), ("12", "0.20"))
+    ]
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"SpotPriceHistory": records}))
+    return path
+
+
+def test_a_price_file_makes_a_market_with_on_demand_twins(tmp_path):
+    cloud = SimulatedProvider.from_prices(write(tmp_path))
+    spot, on_demand = cloud.listings
+    assert (spot.offer.spot, on_demand.offer.spot) == (True, False)
+    assert (cloud.end - cloud.start) == 12 * HOUR
+    assert cloud.feed.usd_per_hour(spot.offer, cloud.start) == 0.04
+    assert cloud.feed.usd_per_hour(on_demand.offer, cloud.start) == 0.096
+    gone = cloud.revocation(LeaseId("l0"), spot.offer, cloud.start, None)
+    assert gone == (cloud.end, cloud.end + 120.0)  # 0.20 is above on-demand
+
+
+def test_a_price_file_of_unknown_machines_is_refused(tmp_path):
+    with pytest.raises(DataError, match="none of its machine types"):
+        SimulatedProvider.from_prices(write(tmp_path, machine="z9.huge"))
+
+
+def test_offers_that_are_not_for_sale_and_impossible_settings_are_refused(spot_listing):
+    elsewhere = Offer(provider="aws", zone="mars-1a", machine="m6i.xlarge", spot=True)
+    with pytest.raises(SpecError, match="not for sale"):
+        provider(spot_listing).grant(request(elsewhere), 0.0)
+    for wrong in ({"denial_share": 1.5}, {"provision_s": -1.0}, {"denial_s": float("nan")}):
+        with pytest.raises(SpecError, match=next(iter(wrong))):
+            provider(spot_listing, **wrong)
+    with pytest.raises(SpecError, match="interruptions_per_hour"):
+        SimulatedProvider.modern(interruptions_per_hour=-1.0)

@@ -1,0 +1,159 @@
+"""Over thousands of random simulated studies: never over budget, never past the deadline, nothing left, no peeking."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoestring.controller import run
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.codec import encode_turn
+from shoestring.kernel.past import Entry
+from shoestring.market.billing import billing_rule
+from shoestring.market.prices import PriceTrace
+from shoestring.placement.matching import PLACEMENT_WAKERS
+from shoestring.receipt import receipt_of
+from shoestring.storage.memory import MemoryJournal
+from tests.studies import START, Case, play, random_case, with_scrambled_prices
+
+BATCHES = 4
+STUDIES_PER_BATCH = 500
+"""2,000 studies in all, in batches so that two cores share them."""
+LONGEST_NOTICE_S = 120.0
+"""What the provider announces it may know: a notice tells of a price that is still to come."""
+
+
+def billed_by_hand(case: Case, entries: list[Entry]) -> float:
+    """The sum of all invoices, worked out again from the trace and not from what the run says of itself."""
+    book = {offer: PriceTrace(offer, times, prices) for offer, times, prices in case.traces}
+    listings = {listing.offer: listing for listing in case.spec.listings}
+    requests = {x.lease: x for entry in entries for x in entry.decisions if isinstance(x, d.RequestLease)}
+    granted = {x.event.lease: x.event.at for x in entries if isinstance(x.event, e.LeaseGranted)}
+    total = 0.0
+    for entry in entries:
+        if isinstance(entry.event, e.LeaseEnded) and entry.event.lease in granted:
+            request = requests[entry.event.lease]
+            listing = listings[request.offer]
+            trace = book.get(request.offer) or PriceTrace(request.offer, [0.0], [listing.on_demand_usd_per_hour])
+            total += (
+                billing_rule(listing.billing)
+                .charge(
+                    granted[entry.event.lease],
+                    entry.event.at,
+                    trace,
+                    entry.event.cause,
+                    ceiling_usd_per_hour=listing.ceiling_usd_per_hour(request.max_usd_per_hour),
+                )
+                .charged_usd
+            )
+    return total
+
+
+def check_invariants(case: Case) -> None:
+    state, journal = play(case)
+    entries = list(journal.read())
+    deadline = START + case.spec.deadline_s
+
+    assert state.concluded
+    billed = math.fsum(entry.event.charged_usd for entry in entries if isinstance(entry.event, e.LeaseEnded))
+    assert billed <= case.spec.budget_usd
+    assert billed == pytest.approx(billed_by_hand(case, entries), abs=1e-9)
+    assert max(entry.event.at for entry in entries) <= deadline
+    assert not state.leases
+    assert not state.segments
+    receipt = receipt_of(state)
+    assert receipt.charged.usd == pytest.approx(billed, abs=0.5 / 10**receipt.charged.places + 1e-9)
+    assert sum(row.charged.units for row in receipt.rows) == receipt.charged.units
+
+    open_leases: set[str] = set()
+    saved: dict[str, int] = {}
+    for entry in entries:
+        match entry.event:
+            case e.LeaseGranted(lease=lease):
+                open_leases.add(lease)
+            case e.LeaseEnded(lease=lease):
+                open_leases.discard(lease)
+            case e.CheckpointSaved(job=job, step=step):
+                saved[job] = max(saved.get(job, 0), step)
+            case _:
+                pass
+        for decision in entry.decisions:
+            if isinstance(decision, d.StartSegment):  # no acknowledged checkpoint is ever forgotten
+                resumed = 0 if decision.resume_from is None else decision.resume_from.step
+                assert resumed == saved.get(decision.job, 0)
+    assert not open_leases
+
+    assert play(case)[1].dump() == journal.dump()
+
+    moment = START + random.Random(case.seed).random() * (max(entry.event.at for entry in entries) - START)
+    other_future = with_scrambled_prices(case, moment, random.Random(case.seed))
+    assert_same_until(moment - LONGEST_NOTICE_S, entries, other_future)
+
+
+def assert_same_until(moment: float, entries: list[Entry], other_future: Case) -> None:
+    _, journal = play(other_future)
+    others = list(journal.read())
+    ours = [encode_turn(entry.event, entry.decisions) for entry in entries if entry.event.at <= moment]
+    theirs = [encode_turn(entry.event, entry.decisions) for entry in others if entry.event.at <= moment]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_studies_keep_every_promise(batch: int) -> None:
+    @settings(max_examples=STUDIES_PER_BATCH, deadline=None, derandomize=True, database=None)
+    @given(st.integers(min_value=0, max_value=2**48))
+    def studies(number: int) -> None:
+        check_invariants(random_case(random.Random(f"{batch}/{number}")))
+
+    studies()
+
+
+@dataclass(frozen=True)
+class Peeking:
+    """The control: a placement that looks an hour ahead. It has to be caught."""
+
+    honest: object
+    case: Case
+    wants: ClassVar = PLACEMENT_WAKERS
+
+    def decide(self, state, event) -> Iterator[d.Decision]:
+        book = {offer: PriceTrace(offer, times, prices) for offer, times, prices in self.case.traces}
+        ahead = [trace.at(state.now + 3600) for trace in book.values()]
+        for decision in self.honest.decide(state, event):
+            if isinstance(decision, d.RequestLease):
+                decision = type(decision)(**{f: getattr(decision, f) for f in decision.__struct_fields__} | {"why": f"in an hour: {ahead}"})
+            yield decision
+
+
+def test_a_policy_that_peeks_is_caught() -> None:
+    from shoestring import recipes
+
+    caught = 0
+    for number in range(20):
+        case = random_case(random.Random(f"peek/{number}"))
+        if not case.traces:
+            continue
+        case = replace(case, denial_share=0.0)
+
+        def played(case: Case) -> list[Entry]:
+            policies = recipes.build(case.spec)
+            policies[1] = Peeking(policies[1], case)
+            journal = MemoryJournal()
+            run(case.world(), journal, policies, BudgetAndDeadline(), first=[case.opening()])
+            return list(journal.read())
+
+        moment = START + 60.0
+        ours = [encode_turn(x.event, x.decisions) for x in played(case) if x.event.at <= moment]
+        scrambled = with_scrambled_prices(case, moment, random.Random(number))
+        theirs = [encode_turn(x.event, x.decisions) for x in played(scrambled) if x.event.at <= moment]
+        caught += ours != theirs
+    assert caught >= 5
