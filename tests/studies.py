@@ -1,4 +1,4 @@
-"""Random simulated studies, whole: market, space, budget, deadline, recipe, workload. Shared by property and crash tests."""
+"""Random simulated studies, whole: market, budget, deadline, recipe, workload. Shared by property and crash tests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Case:
     def provider(self) -> SimulatedProvider:
         listings = self.spec.listings
         book = PriceBook({offer: PriceTrace(offer, times, prices) for offer, times, prices in self.traces}, listings)
-        lifetimes = Lifetimes(Exponential(3600 / self.revoked_per_hour), self.seed) if self.revoked_per_hour else Never()
+        mean_life = Exponential(3600 / self.revoked_per_hour) if self.revoked_per_hour else None
+        lifetimes = Lifetimes(mean_life, self.seed) if mean_life else Never()
         shocks = ZoneShocks(self.shocks_per_hour, 0.7, self.seed) if self.shocks_per_hour else Never()
         return SimulatedProvider(
             listings,
@@ -63,7 +64,7 @@ class Case:
         )
         return SimWorld(self.provider(), workload, Latencies(), start=START)
 
-    def _trouble(self, config: object, segment: str, step: int) -> str | None:
+    def _trouble(self, _: object, segment: str, step: int) -> str | None:
         rng = random.Random(f"{self.seed}/{segment}/{step}")
         if rng.random() >= self.trouble_share:
             return None
@@ -100,6 +101,7 @@ def random_case(rng: random.Random) -> Case:
     deadline_s = 10 ** rng.uniform(3.0, 5.0)
     spec = RunSpec(
         name="random",
+        metric="loss",
         space=Space(params={"x": Float(low=0.0, high=1.0)}),
         trials=rng.randint(1, 8),
         max_steps=rng.randint(1, 9),

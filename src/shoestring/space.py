@@ -252,7 +252,7 @@ def _parameter(name: str, plain: object) -> Parameter:
 def _from_words(plain: Mapping[str, object]) -> Parameter:
     words = dict(plain)
     when = as_condition(words.pop("when", None))
-    on_log_scale = words.pop("log") is True if isinstance(words.get("log"), bool) else False
+    on_log_scale = isinstance(words.get("log"), bool) and bool(words.pop("log"))
     if len(words) != 1:
         raise SpecError(f"{plain!r} must name one kind of parameter", hint=f"one of {', '.join(_KINDS)}")
     ((kind, value),) = words.items()

@@ -10,7 +10,9 @@ import pytest
 import shoestring
 
 ROOT = Path(shoestring.__file__).parent
-PURE = ("kernel", "space.py", "parameters.py", "market", "search", "placement", "checkpointing", "housekeeping", "guard.py")
+PURE = {"kernel", "space.py", "parameters.py", "market", "search", "placement", "checkpointing", "housekeeping"} | {
+    "guard.py"
+}
 IMPURE_MODULES = {"time", "os", "threading", "logging", "subprocess", "socket", "multiprocessing", "asyncio"}
 RINGS = [
     {"errors", "units", "values"},

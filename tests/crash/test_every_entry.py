@@ -48,7 +48,7 @@ ENTRIES = len(list(_REFERENCE.read()))
 
 
 class Dying:
-    """A world whose controller dies while it carries out the n-th acting decision: that one is done, the rest is not."""
+    """A world whose controller dies while carrying out the n-th acting decision: that one is done, the rest is not."""
 
     def __init__(self, inner, die_at: int) -> None:
         self.inner, self.left = inner, die_at

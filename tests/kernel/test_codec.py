@@ -58,6 +58,7 @@ POSITIVE = st.floats(min_value=0.5, max_value=1e9)
 SPECS = st.builds(
     RunSpec,
     name=TEXTS,
+    metric=st.just("loss"),
     code=values_of(Code),
     given=st.lists(st.dictionaries(TEXTS, values_of(str | int | float | bool | None), max_size=2), max_size=2).map(
         tuple
@@ -108,7 +109,9 @@ def test_entries_come_back_and_give_the_same_bytes_again(turn, seq, meta):
 def test_keys_come_back_in_the_order_they_had():
     """A space is sampled and a grid walked in the order of its parameters: resumed runs must not see another."""
     space = from_plain({"width": choice(32, 64), "lr": log(1e-4, 1.0), "batch": choice(8, 16)})
-    started = RunStarted(at=0.0, seed=1, spec=RunSpec(name="study", space=space, options={"z": 1, "a": math.inf}))
+    started = RunStarted(
+        at=0.0, seed=1, spec=RunSpec(name="study", metric="loss", space=space, options={"z": 1, "a": math.inf})
+    )
     event, _ = decode_turn(encode_turn(started, ()))
     assert list(event.spec.space.params) == ["width", "lr", "batch"]
     assert list(event.spec.options) == ["z", "a"]
@@ -172,7 +175,7 @@ def test_nonsense_is_told_in_words(body, says):
 )
 def test_a_later_version_is_recognised_as_one(body):
     with pytest.raises(
-        NewerFormat, match="written by a newer shoestring: it holds '(TimerFired/2|Teleport/1|Req.*/9)'"
+        NewerFormat, match=r"written by a newer shoestring: it holds '(TimerFired/2|Teleport/1|Req.*/9)'"
     ):
         decode_turn(body)
 

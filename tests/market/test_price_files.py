@@ -97,6 +97,8 @@ BAD_CSV = {
     "price nan": (HEAD + "2025-03-01,m5.large,us-east-1a,nan\n", "line 2: price 'nan'"),
     "no such day": (HEAD + "2025-02-30,m5.large,us-east-1a,0.04\n", "line 2: timestamp '2025-02-30' cannot be read"),
     "no time": (HEAD + ",m5.large,us-east-1a,0.04\n", "line 2: timestamp '' cannot be read"),
+    "a year is no time": (HEAD + "2025,m5.large,us-east-1a,0.04\n", "line 2: timestamp '2025' cannot be read"),
+    "milliseconds": (HEAD + "1740787260000,m5.large,us-east-1a,0.04\n", "timestamp '1740787260000' cannot be read"),
     "no machine": (HEAD + "2025-03-01,,us-east-1a,0.04\n", "line 2: machine type ''"),
     "short line": (HEAD + "2025-03-01,m5.large\n", "line 2 has 2 cells, the header 4"),
     "two prices at once": (

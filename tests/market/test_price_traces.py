@@ -64,7 +64,7 @@ def test_on_demand_costs_what_the_listing_says():
 
 
 def test_an_offer_without_prices_is_named(spot):
-    with pytest.raises(DataError, match="no prices of m6i.xlarge spot in us-east-1a"):
+    with pytest.raises(DataError, match=r"no prices of m6i\.xlarge spot in us-east-1a"):
         PriceBook({}).usd_per_hour(spot, 0.0)
 
 

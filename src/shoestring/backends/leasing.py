@@ -89,7 +89,7 @@ class Tenancy(msgspec.Struct, kw_only=True):
     def end(self, provider: Provider, at: float, cause: EndCause) -> None:
         """Close the account. A machine that never came up costs nothing."""
         self.ended_at, self.cause = at, cause
-        if at > self.answered_at:
+        if at >= self.answered_at:
             bill = provider.bill(self.request.offer, self.request.max_usd_per_hour, self.answered_at, at, cause)
             self.charged_usd, self.refunded_usd = bill.charged_usd, bill.refunded_usd
 
@@ -101,9 +101,9 @@ class Tenancy(msgspec.Struct, kw_only=True):
                 yield LeaseDenied(at=self.answered_at, lease=lease, reason=self.denied)
             return
         until = math.inf if self.ended_at is None else self.ended_at
-        if self.answered_at <= now and self.answered_at < until:
+        if self.answered_at <= min(now, until):
             yield LeaseGranted(at=self.answered_at, lease=lease)
-        if self.notice_at <= now and self.notice_at < min(until, self.gone_at):
+        if self.notice_at <= min(now, until) and self.notice_at < self.gone_at:
             yield RevocationNoticed(at=self.notice_at, lease=lease, gone_at=self.gone_at)
         if self.ended_at is not None:
             yield LeaseEnded(

@@ -56,6 +56,10 @@ class Job(msgspec.Struct, kw_only=True):
         return self.checkpoints[-1].step if self.checkpoints else 0
 
     @property
+    def wanted(self) -> bool:
+        return self.status in ("waiting", "running")
+
+    @property
     def over(self) -> bool:
         return self.status in ("finished", "dropped", "failed")
 
@@ -105,6 +109,18 @@ class Segment(msgspec.Struct, kw_only=True):
         if self.running_since is None:
             return 0.0
         return max(0.0, now - max(self.running_since, self.saved_at or 0.0))
+
+
+class Rest(msgspec.Struct, frozen=True, gc=False):
+    """A job that was wanted came to rest: it stands at the step it was to reach, or is over."""
+
+    job: JobId
+    status: JobStatus
+    step: int
+    until_step: int
+    """What it was to reach, whatever it is asked to do later."""
+    value: float | None
+    """The metric as last reported; None if it never was."""
 
 
 class Account(msgspec.Struct, kw_only=True):

@@ -32,7 +32,8 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     space: Space = Space()
     given: tuple[Config, ...] = ()
     """Configurations fixed up front: all the jobs of a bag, or trials a study must include."""
-    metric: str = "loss"
+    metric: str | None = None
+    """What is minimized or maximized; a bag may have none."""
     direction: Direction = "minimize"
     trials: int = 1
     max_steps: int = 1
@@ -83,8 +84,10 @@ class RunSpec(Fact, frozen=True, kw_only=True):
                 f"keep_checkpoints={self.keep_checkpoints!r} is too few",
                 hint="2 is the least: the checkpoint before is kept until the new one is safe",
             )
-        if not self.metric:
-            raise SpecError("metric='' names nothing", hint="say what to minimize or maximize, e.g. minimize='loss'")
+        if self.metric == "" or (self.metric is None and self.kind == "study"):
+            raise SpecError(
+                f"metric={self.metric!r} names nothing", hint="say what to minimize or maximize, e.g. minimize='loss'"
+            )
 
     def better(self, a: float, b: float) -> bool:
         """Is `a` a better value of the metric than `b`? NaN is worse than anything."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Hashable
+from typing import Any
 
 from shoestring.kernel.decisions import Decision, Refused
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.records import Account, Job, Lease, Phase, Segment
+from shoestring.kernel.records import Account, Job, Lease, Phase, Rest, Segment
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
 
@@ -37,6 +39,10 @@ class RunState:
         """Open segments whose job is no longer wanted, not yet told to halt."""
         self.by_status: Counter[str] = Counter()
         self.best: JobId | None = None
+        self.rests: list[Rest] = []
+        """Only ever appended to, so whoever has read the first n need not read them again."""
+        self.memos: dict[Hashable, Any] = {}
+        """What policies derived from this state and would rather not derive again. Never journaled."""
 
         self.leases: dict[LeaseId, Lease] = {}
         """Open ones: requested or granted, and not yet billed."""

@@ -6,14 +6,17 @@ Prices can only be asked for up to the event being handled: there is no argument
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from hashlib import blake2b
+from typing import TypeVar, cast
 
 from shoestring.kernel.decisions import Decision, Refused
-from shoestring.kernel.records import Account, Job, Lease, Phase, Segment
+from shoestring.kernel.records import Account, Job, Lease, Phase, Rest, Segment
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, PriceHistory, SegmentId
+
+T = TypeVar("T")
 
 
 class RunView:
@@ -76,6 +79,11 @@ class RunView:
     @property
     def best(self) -> JobId | None:
         return self._state.best
+
+    @property
+    def rests(self) -> Sequence[Rest]:
+        """Every time a wanted job came to rest, in order: what a search learns from. Only ever appended to."""
+        return self._state.rests
 
     def next_job(self) -> JobId:
         return JobId(f"j{len(self._state.jobs)}")
@@ -160,6 +168,18 @@ class RunView:
     @property
     def denied_at(self) -> Mapping[Offer, float]:
         return self._state.denied_at
+
+    # -- memory that may be lost --------------------------------------------------------------------------------------
+    def memo(self, owner: Hashable, derive: Callable[[], T]) -> T:
+        """What `owner` derived from this state before, or derives now.
+
+        For work that can be taken up where it was left (reading on in `rests`), not for memory: it is gone after a
+        crash, and a policy must decide the same when it finds it gone (`PolicySuite` takes it away at every turn).
+        """
+        memos = self._state.memos
+        if owner not in memos:
+            memos[owner] = derive()
+        return cast(T, memos[owner])
 
     # -- chance ----------------------------------------------------------------------------------------------------
     def rng(self, label: str) -> random.Random:

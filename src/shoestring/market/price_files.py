@@ -186,25 +186,30 @@ def _pick(columns: Collection[str], where: str) -> Iterator[str]:
 
 def _seconds(value: Any, path: Path, where: str) -> float:
     """UTC seconds from ISO text (UTC where it names no zone) or from a number of seconds."""
-    try:
-        if isinstance(value, str):
+    if isinstance(value, str):
+        try:
             moment = datetime.fromisoformat(value.strip())
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        at = float(value)
-    except (TypeError, ValueError, OverflowError):
-        at = math.nan
-    if not math.isfinite(at):
+        except (ValueError, OverflowError):
+            pass
+    at = _number(value)
+    # Seconds or milliseconds, a year or a date without dashes: a number counts only where it cannot be misread.
+    if not 1e8 <= at < 1e10:
         raise DataError(f"{path}, {where}: timestamp {value!r} cannot be read", hint="write it as 2025-03-01T12:00:00Z")
     return at
 
 
 def _price(value: Any, path: Path, where: str) -> float:
-    try:
-        usd_per_hour = float(value)
-    except (TypeError, ValueError):
-        usd_per_hour = math.nan
-    if not (usd_per_hour > 0 and math.isfinite(usd_per_hour)):
+    usd_per_hour = _number(value)
+    if not 0 < usd_per_hour < math.inf:
         raise DataError(
             f"{path}, {where}: price {value!r} is not a positive number of dollars", hint="correct or remove the record"
         )
     return usd_per_hour
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

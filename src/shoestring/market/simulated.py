@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict, Unpack
 
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.decisions import RequestLease
@@ -39,6 +39,14 @@ class Stock(Protocol):
     """Whether there is a machine to be had; `availability.Availability` is one."""
 
     def available(self, offer: Offer, at: float) -> bool: ...
+
+
+class Service(TypedDict, total=False):
+    """How promptly a provider serves: the settings of SimulatedProvider that every market takes."""
+
+    denial_s: float
+    provision_s: float
+    provision_spread: float
 
 
 class SimulatedProvider:
@@ -151,13 +159,13 @@ class SimulatedProvider:
         start: float = synthetic.DEFAULT_START,
         days: float = 14.0,
         denial_share: float = 0.0,
-        provision_s: float = 40.0,
+        **service: Unpack[Service],
     ) -> SimulatedProvider:
         """A market of the auction years: machines go when the price exceeds the maximum."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
         book = synthetic.auction(listings, seed=seed, start=start, days=days)
         revoker = PriceCrossing(book, listings)
-        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, provision_s=provision_s)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
     def modern(
@@ -171,7 +179,7 @@ class SimulatedProvider:
         shocks_per_hour: float = 0.01,
         shock_share: float = 0.5,
         denial_share: float = 0.02,
-        provision_s: float = 40.0,
+        **service: Unpack[Service],
     ) -> SimulatedProvider:
         """A market of today: smooth prices, machines taken back one by one and, at zone shocks, together."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
@@ -181,7 +189,7 @@ class SimulatedProvider:
             _interruptions(interruptions_per_hour, seed),
             ZoneShocks(shocks_per_hour, shock_share, seed),
         )
-        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, provision_s=provision_s)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
     def from_prices(
@@ -190,11 +198,12 @@ class SimulatedProvider:
         *,
         machines: Collection[str] | None = None,
         zones: Collection[str] | None = None,
+        slots: int | None = None,
         seed: int = 0,
         interruptions_per_hour: float = 0.0,
         denial_share: float = 0.0,
-        provision_s: float = 40.0,
         max_gap_s: float = 2 * 86400.0,
+        **service: Unpack[Service],
     ) -> SimulatedProvider:
         """A market played from a price file: each series of a machine type we know, and its on-demand twin.
 
@@ -203,7 +212,7 @@ class SimulatedProvider:
         read = read_prices(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
         known = {found.name: found for found in catalog.machines("aws")}
         listings = tuple(
-            catalog.listing(known[offer.machine], offer.zone, spot=spot)
+            catalog.listing(known[offer.machine], offer.zone, spot=spot, slots=slots)
             for offer in read
             if offer.machine in known and offer.zone in known[offer.machine].zones
             for spot in (True, False)
@@ -215,7 +224,7 @@ class SimulatedProvider:
             )
         book = PriceBook({item.offer: read.trace(item.offer) for item in listings if item.offer.spot}, listings)
         revoker = Earliest(PriceCrossing(book, listings), _interruptions(interruptions_per_hour, seed))
-        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, provision_s=provision_s)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
     def free(cls, slots: int = 1) -> SimulatedProvider:

@@ -1,0 +1,52 @@
+"""Recipes: named bundles of policies. `build(spec)` makes the one a spec asks for, in the order they are asked in.
+
+A recipe is a function from a RunSpec to policies, and its first line of documentation is what `describe` shows. Other
+packages add theirs under the entry point group "shoestring.recipes"; those are looked at only when a name is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from shoestring.errors import SpecError
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
+from shoestring.values import did_you_mean
+
+__all__ = ["GROUP", "Recipe", "build", "describe"]
+
+Recipe = Callable[[RunSpec], Sequence[Policy]]
+
+GROUP = "shoestring.recipes"
+_OURS: dict[str, Recipe] = {
+    recipe.__name__: recipe for recipe in (asha, hyperband, successive_halving, random, grid, given)
+}
+
+
+def build(spec: RunSpec) -> list[Policy]:
+    """The policies of the spec's recipe. A recipe or an option that is not known is a SpecError with the way out."""
+    recipe = _OURS.get(spec.recipe)
+    if recipe is None:
+        others = dict(_others())
+        if spec.recipe not in others:
+            raise SpecError(f"recipe={spec.recipe!r} is unknown", hint=did_you_mean(spec.recipe, [*_OURS, *others]))
+        recipe = others[spec.recipe]()
+    return list(recipe(spec))
+
+
+def describe() -> list[tuple[str, str]]:
+    """Every recipe that can be asked for, with one line about it."""
+    ours = [(name, _first_line(recipe)) for name, recipe in _OURS.items()]
+    return ours + [(name, _first_line(load())) for name, load in _others() if name not in _OURS]
+
+
+def _first_line(recipe: Recipe) -> str:
+    return (recipe.__doc__ or "").strip().partition("\n")[0]
+
+
+def _others() -> Iterator[tuple[str, Callable[[], Recipe]]]:
+    from importlib.metadata import entry_points
+
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        yield entry.name, entry.load

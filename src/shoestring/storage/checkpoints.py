@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -129,8 +130,8 @@ class DirectoryStore:
         return old
 
     def size_bytes(self) -> int:
-        """What the store takes on disk, leftovers included."""
-        return sum(s.st_size for s in stats(self.root))
+        """What the files of the store hold, leftovers included."""
+        return sum(s.st_size for s in stats(self.root) if stat.S_ISREG(s.st_mode))
 
     def _folder(self, name: str) -> Path:
         job, _, rest = name.partition("/")

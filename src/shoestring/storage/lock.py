@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 from shoestring.errors import JournalTaken, StorageError
@@ -40,8 +41,9 @@ class WriterLock:
                 f"{holder} is running this study: it holds {journal}",
                 hint="wait for it, or stop it first (shoestring stop); to look only, use shoestring status or report",
             ) from error
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        with suppress(OSError):  # on a full disk the lock holds all the same, only its holder has no name
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         _held.add(self)
 
     def release(self) -> None:

@@ -18,9 +18,14 @@ class Ending(NamedTuple):
 
 
 def play_function(
-    function: TrainFunction, trial: Trial, metric: str | None, *, log: Callable[[str], object] | None = None
+    function: TrainFunction,
+    trial: Trial,
+    metric: str | None,
+    *,
+    log: Callable[[str], object],
+    let_out: Callable[[Exception], bool] = lambda _: False,
 ) -> Ending:
-    """Call the user's function; what it raises is its ending, not ours. `log` is given the traceback."""
+    """Call the user's function; what it raises is its ending, not ours, unless it is to be `let_out`."""
     began_at = trial.step
     try:
         function(trial)
@@ -28,8 +33,9 @@ def play_function(
         if error.code:
             return Ending("failed", trial.step, f"called exit({error.code!r})")
     except Exception as error:
-        if log is not None:
-            log(traceback.format_exc())
+        if let_out(error):
+            raise
+        log(traceback.format_exc())
         return Ending("failed", trial.step, describe(error))
     trial.close()
     if trial.left:

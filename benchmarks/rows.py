@@ -1,0 +1,55 @@
+"""The one form of a result, how it is printed, and how CPU time is taken on a noisy machine."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    value: float
+    """Always the number that the name promises."""
+    unit: str
+    against: str
+    """What it is compared with, and how much of what was measured."""
+
+
+def arguments(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a result")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as a list of objects")
+    return parser.parse_args()
+
+
+def publish(rows: list[Row], json_file: Path | None) -> None:
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        print(f"{row.name:<{width}}  {row.value:>12.4g} {row.unit:<10} {row.against}")
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """CPU seconds of this process, user and system, spent in a piece of work."""
+    gc.collect()
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def median_ratio(ours: Callable[[], float], theirs: Callable[[], float], repeats: int) -> tuple[float, float, float]:
+    """Medians of both measures and of their ratio, taken in turns so that a noisy moment hits both."""
+    pairs = [(ours(), theirs()) for _ in range(repeats)]
+    return (
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b for _, b in pairs),
+        statistics.median(a / b for a, b in pairs),
+    )

@@ -1,0 +1,101 @@
+"""How many events a second the simulator handles, against a bare heap that only pushes and pops.
+
+The study: random search on a busy cluster of spot machines, ten reports a trial, revocations on, journal in memory.
+The bare heap holds as many tuples as the simulated world does when all machines are busy.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import time
+
+from benchmarks.rows import Row, arguments, cpu_s, median_ratio, publish
+from shoestring import recipes
+from shoestring.controller import run
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel.events import RunStarted
+from shoestring.kernel.spec import RunSpec
+from shoestring.market.simulated import SimulatedProvider
+from shoestring.market.synthetic import DEFAULT_START
+from shoestring.space import from_plain
+from shoestring.storage.memory import MemoryJournal
+from shoestring.world.sim import SimWorld
+from shoestring.world.sim_jobs import SublinearSpeed, Workload
+
+STEPS = 10
+
+
+def simulate(provider: SimulatedProvider, trials: int, machines: int) -> int:
+    """One study; returns how many events it took."""
+    spec = RunSpec(
+        name="bench",
+        space=from_plain({"lr": {"log": [1e-4, 1.0]}, "width": [32, 64, 128]}),
+        metric="loss",
+        trials=trials,
+        max_steps=STEPS,
+        budget_usd=1e6,
+        deadline_s=20 * 86400.0,
+        recipe="random",
+        listings=provider.listings,
+        max_machines=machines,
+        slice_s=3600.0,
+    )
+    workload = Workload(
+        curve=lambda config: lambda step: {"loss": float(config["lr"] or 0) + 1 / step},
+        seconds_per_step=SublinearSpeed(30.0),
+    )
+    journal = MemoryJournal()
+    state = run(
+        SimWorld(provider, workload, start=DEFAULT_START),
+        journal,
+        recipes.build(spec),
+        BudgetAndDeadline(),
+        first=[RunStarted(at=DEFAULT_START, spec=spec, seed=0)],
+    )
+    if state.by_status["finished"] != trials:
+        raise SystemExit(f"only {state.by_status['finished']} of {trials} simulated trials finished")
+    return state.seq
+
+
+def bare_heap_s(events: int, held: int) -> float:
+    """CPU seconds for as many pushes and pops of (time, number, subject) tuples on a heap of that size."""
+    rng = random.Random(0)
+    later = [rng.random() * 600 for _ in range(events)]
+    heap = [(rng.random() * 600, number, None) for number in range(held)]
+    heapq.heapify(heap)
+
+    def work() -> None:
+        push, pop = heapq.heappush, heapq.heappop
+        for number, delay in enumerate(later):
+            at, _, subject = pop(heap)
+            push(heap, (at + delay, number, subject))
+
+    return cpu_s(work)
+
+
+def main() -> None:
+    args = arguments(__doc__ or "")
+    trials, machines, repeats = (500, 50, 3) if args.quick else (4000, 200, 7)
+    provider = SimulatedProvider.modern(seed=1, interruptions_per_hour=0.05)
+    events = simulate(provider, trials, machines)  # also warms up
+    ours, bare, ratio = median_ratio(
+        lambda: cpu_s(lambda: simulate(provider, trials, machines)),
+        lambda: bare_heap_s(events, held=3 * machines),
+        repeats,
+    )
+    what = f"{trials} trials x {STEPS} reports on {machines} machines, {events} events"
+    publish(
+        [
+            Row("events_per_s", events / ours, "1/s", what),
+            Row("bare_heapq_per_s", events / bare, "1/s", f"push + pop of tuples on a heap of {3 * machines}"),
+            Row("events_vs_heapq", 1 / ratio, "ratio", f"median of {repeats} pairs, CPU time; goal >= 0.25"),
+        ],
+        args.json,
+    )
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    main()
+    print(f"({time.monotonic() - began:.0f} s)")

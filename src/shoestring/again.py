@@ -1,0 +1,74 @@
+"""The same command again: is it the same run, and what may have changed since?
+
+Pure. Budget and deadline may change at any time, as long as what is already spent or committed still fits; everything
+else is the run itself, and another of it is another run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from shoestring.errors import SpecError
+from shoestring.kernel.events import UserAsked
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.state import RunState
+from shoestring.units import show_duration, show_usd
+
+AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s"})
+"""`wind_down_s` follows from the deadline unless it is given."""
+
+
+def check_same(old: RunSpec, new: RunSpec) -> None:
+    """Refuse to go on with a run under another description."""
+    changed = [
+        f"{field} (was {_short(getattr(old, field))}, now {_short(getattr(new, field))})"
+        for field in RunSpec.__struct_fields__
+        if field not in AMENDABLE and not _equal(field, old, new)
+    ]
+    if changed:
+        raise SpecError(
+            f"there is another run named {old.name!r}, which differs in {'; '.join(changed)}",
+            hint="give this one another name (--name), or move the old one aside and start afresh (--fresh)",
+        )
+
+
+def amendment(state: RunState, new: RunSpec, now: float) -> UserAsked | None:
+    """The wish to change budget or deadline, if they changed; SpecError if what is committed no longer fits."""
+    old = state.the_spec
+    if old.budget_usd == new.budget_usd and old.deadline_s == new.deadline_s:
+        return None
+    committed = state.spent_usd + state.reserved_usd
+    if new.budget_usd < old.budget_usd and new.budget_usd < committed:
+        raise SpecError(
+            f"budget {show_usd(new.budget_usd)} is less than what is spent ({show_usd(state.spent_usd)}) "
+            f"and committed to machines that run ({show_usd(state.reserved_usd)})",
+            hint=f"the least possible now is {show_usd(math.ceil(committed * 100) / 100)}",
+        )
+    over_by = max([now, *(lease.end_by for lease in state.leases.values())]) - state.started_at
+    if new.deadline_s < old.deadline_s and new.deadline_s < over_by:
+        raise SpecError(
+            f"deadline {show_duration(new.deadline_s)} has passed, or comes before machines that are paid for end: "
+            f"the run is {show_duration(over_by)} along",
+            hint="deadlines count from the start of the run; give a later one",
+        )
+    return UserAsked(at=now, wish="amend", budget_usd=new.budget_usd, deadline_s=new.deadline_s)
+
+
+def _equal(field: str, old: RunSpec, new: RunSpec) -> bool:
+    if field == "listings" and _costs_nothing(old) and _costs_nothing(new):
+        return True  # this machine for nothing, whatever its number of cores on the day
+    return bool(getattr(old, field) == getattr(new, field))
+
+
+def _costs_nothing(spec: RunSpec) -> bool:
+    return all(listing.billing == "free" for listing in spec.listings)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"{len(value)} of them"
+    text = repr(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,103 @@
+"""The four calls: tune(), run_bag(), simulate(), resume().
+
+A call gathers what was asked in the user's words and hands it on: `specfile` makes the spec of it, `markets` the market,
+`launch` the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from shoestring.asked import Asked
+from shoestring.launch import begin, go_on, rehearse
+from shoestring.markets import Machines, Market
+from shoestring.runs import find_run
+from shoestring.study import Bag, Study
+from shoestring.trial import Trial
+from shoestring.worker.loading import stop_if_importing
+from shoestring.world.sim_jobs import Latencies, Workload
+
+Train = Callable[[Trial], object]
+Code = Train | str | Sequence[str]
+"""A function, or a command line with {parameters} in it."""
+MarketName = str | Path | Market | Mapping[str, object] | None
+
+
+def tune(
+    train: Code,
+    *,
+    space: Mapping[str, object],
+    minimize: str | None = None,
+    maximize: str | None = None,
+    trials: int | None = None,
+    max_steps: int | None = None,
+    budget: str | float | None = None,
+    deadline: str | float | None = None,
+    recipe: str | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    on: str | None = None,
+    market: MarketName = None,
+    machines: Machines | Sequence[str] | Mapping[str, object] | None = None,
+    speedup: float | None = None,
+    store: str | Path | None = None,
+    fresh: bool | None = None,
+    **more: object,
+) -> Study:
+    """Search for the best configuration, inside a budget and a deadline; goes on with a run of this name.
+
+    Without a market it runs on this machine for nothing. `on="inline"` runs everything in this process, for debugging.
+    `more` is any other field of a spec file: given, slots, max_machines, max_failures, time_limit, options, ...
+    """
+    fields = {"space": space, "minimize": minimize, "maximize": maximize, "trials": trials, "max_steps": max_steps}
+    fields |= {"budget": budget, "deadline": deadline, "recipe": recipe, "seed": seed, "name": name}
+    around = {"on": on, "market": market, "machines": machines, "speedup": speedup, "store": store, "fresh": fresh}
+    return begin(train, {**fields, **around, **more}, kind="study", source="tune()")
+
+
+def run_bag(
+    job: Code,
+    *,
+    over: Mapping[str, Iterable[object]] | None = None,
+    given: Sequence[Mapping[str, object]] | None = None,
+    budget: str | float | None = None,
+    deadline: str | float | None = None,
+    name: str | None = None,
+    on: str | None = None,
+    market: MarketName = None,
+    machines: Machines | Sequence[str] | Mapping[str, object] | None = None,
+    speedup: float | None = None,
+    store: str | Path | None = None,
+    fresh: bool | None = None,
+    **more: object,
+) -> Bag:
+    """Run a job for every combination in `over`, or for every configuration in `given`."""
+    fields = {"over": over, "given": given, "budget": budget, "deadline": deadline, "name": name}
+    around = {"on": on, "market": market, "machines": machines, "speedup": speedup, "store": store, "fresh": fresh}
+    return begin(job, {**fields, **around, **more}, kind="bag", source="run_bag()")
+
+
+def simulate(
+    train: Code | None = None,
+    *,
+    workload: Workload | None = None,
+    latencies: Latencies | None = None,
+    store: str | Path | None = None,
+    **fields: object,
+) -> Study:
+    """The same study in virtual time: takes what `tune` takes, needs no code, costs nothing.
+
+    The workload says what trials do (see `Workload`); without one, curves are guessed. The journal stays in memory
+    unless a `store` is given; it then holds the run as `<name>-simulated`.
+    """
+    stop_if_importing()
+    kind = "bag" if "over" in fields or fields.get("kind") == "bag" else "study"
+    asked = Asked.gather(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
+    return rehearse(asked, workload, latencies)
+
+
+def resume(run: str | Path, *, store: str | Path | None = None) -> Study:
+    """Go on with a run by its name or folder, from its journal alone; one that is over is just opened."""
+    stop_if_importing()
+    return go_on(find_run(run, store))

@@ -1,0 +1,116 @@
+"""All that one call asks for, settled: the spec, the market it rents on, where its code runs and where it is recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+from typing import Any, Literal, Self
+
+import msgspec
+
+from shoestring.errors import SpecError
+from shoestring.kernel.spec import RunSpec
+from shoestring.market.simulated import SimulatedProvider
+from shoestring.markets import Market, make_market
+from shoestring.specfile import check_affordable, make_spec
+from shoestring.values import did_you_mean
+from shoestring.worker.loading import address_of
+
+Place = Literal["local", "inline"]
+PLACES = ("local", "inline")
+MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
+"""Said at the top level of a call for convenience; they belong to the market."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    spec: RunSpec
+    market: Market
+    provider: SimulatedProvider
+    on: Place
+    function: Callable[..., object] | None
+    """The function itself, for `inline`; other places find it again by its address in the spec."""
+    folder: Path
+    """Where user code runs."""
+    store: str | Path | None
+    fresh: bool
+    simulation: Mapping[str, object]
+    """What a file says about simulating it: seconds_per_step, checkpoint_gb, like."""
+
+    @classmethod
+    def gather(
+        cls, code: Any, fields: Mapping[str, object], *, kind: str, source: str, runs_code: bool, folder: Path | None = None
+    ) -> Self:
+        """Read the user's words. Without `runs_code` (a simulation) nothing is asked of the code."""
+        words = {field: value for field, value in fields.items() if value is not None}
+        folder = folder or Path.cwd()
+        on = _place(words.pop("on", "local"))
+        store, fresh = words.pop("store", None), bool(words.pop("fresh", False))
+        simulation = words.pop("simulate", {})
+        market_words = {field: words.pop(field) for field in MARKET_FIELDS if field in words}
+        market = make_market(words.pop("market", None if runs_code else "modern"), **market_words)
+        if code is not None:
+            words |= _named(code, words, folder, on if runs_code else "inline")
+        spec = make_spec({"kind": kind, **words}, source=source, needs_code=runs_code)
+        if runs_code:
+            _check_program(spec, folder)
+        if not market.seed:
+            market = msgspec.structs.replace(market, seed=spec.seed)
+        provider = market.open(spec.deadline_s)
+        spec = msgspec.structs.replace(spec, listings=market.listings(provider))
+        _check_payable(spec, provider)
+        return cls(
+            spec=spec,
+            market=market,
+            provider=provider,
+            on=on,
+            function=code if callable(code) else None,
+            folder=folder,
+            store=store if isinstance(store, str | Path) else None,
+            fresh=fresh,
+            simulation=simulation if isinstance(simulation, Mapping) else {},
+        )
+
+
+def _place(on: object) -> Place:
+    if on not in PLACES:
+        raise SpecError(f"on={on!r} is unknown", hint=did_you_mean(on, PLACES))
+    return "inline" if on == "inline" else "local"
+
+
+def _named(code: object, words: Mapping[str, object], folder: Path, on: Place) -> dict[str, object]:
+    """The code by its address, and the run by its file unless it has a name."""
+    if not callable(code):
+        return {"command": code}
+    try:
+        path, _, name = address_of(code).rpartition(":")
+    except SpecError:
+        if on != "inline":
+            raise
+        return {"function": "inline:function"}
+    # Relative where possible: a project that is moved, runs and all, goes on where it was.
+    place = os.path.relpath(path, folder) if Path(path).is_relative_to(folder.resolve()) else path
+    called = {} if "name" in words else {"name": Path(path).stem}
+    return {"function": f"{place}:{name}", **called}
+
+
+def _check_program(spec: RunSpec, folder: Path) -> None:
+    """A command that is not there would fail once for every trial: better to say so once."""
+    command = spec.code.command
+    if not command or "{" in command[0]:
+        return
+    if which(command[0], path=None if os.sep not in command[0] else str(folder)) is None and not os.access(
+        folder / command[0], os.X_OK
+    ):
+        raise SpecError(f"there is no program {command[0]!r}", hint="check its name, or give the path to it")
+
+
+def _check_payable(spec: RunSpec, provider: SimulatedProvider) -> None:
+    start = provider.start
+    provider.book.require((listing.offer for listing in spec.listings), start, start + spec.deadline_s)
+    prices = [(provider.feed.usd_per_hour(listing.offer, start), listing.offer) for listing in spec.listings]
+    usd_per_hour, offer = min(prices)
+    check_affordable(spec, (offer, usd_per_hour))

@@ -1,0 +1,49 @@
+"""`shoestring report`: results and receipt, on the terminal or as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shoestring.cli.options import JSON, NAME, STORE
+from shoestring.cli.output import about, next_commands, say_json, show_study
+
+
+@click.command(short_help="The results and the receipt.")
+@NAME
+@STORE
+@JSON
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write a page instead.")
+@click.option("--log", is_flag=True, help="Also print every decision, in words.")
+def command(name: str | None, store: str | None, as_json: bool, html: Path | None, log: bool) -> None:
+    """The best trial and the receipt of the run NAME, finished or not.
+
+    \b
+      shoestring report
+      shoestring report digits --html digits.html
+      shoestring report digits --json | jq .best
+    """
+    from shoestring.runs import find_run
+    from shoestring.study import Study
+
+    study = Study.in_folder(find_run(name, store))
+    if html is not None:
+        from shoestring.page import write_page
+
+        write_page(study, html)
+        click.echo(f"wrote {html}")
+        return
+    if as_json:
+        say_json(study.to_plain())
+        return
+    click.echo(f"{study.name}: {study.status}{f', {study.state.ending}' if study.state.ending else ''}")
+    show_study(study)
+    if log:
+        click.echo("")
+        click.echo(str(study.log()))
+    best = study.best
+    next_commands(
+        f"shoestring why {0 if best is None else best.number} {about(study, store)}",
+        f"shoestring export {about(study, store)} -o trials.csv",
+    )

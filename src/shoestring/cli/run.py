@@ -1,0 +1,71 @@
+"""`shoestring run`: run a study or a bag, on from where it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoestring.cli.options import JSON, overrides, run_options
+from shoestring.cli.output import about, next_commands, say_json, show_study
+
+if TYPE_CHECKING:
+    from shoestring.study import Study
+
+
+@click.command(short_help="Run a study, or go on with it.")
+@click.argument("file", type=click.Path(path_type=Path))
+@run_options
+@click.option("--on", metavar="PLACE", help="local: processes of this machine, for nothing unless a market is named.")
+@click.option("--speedup", type=float, help="Market seconds per real second: 900 is an hour in 4 s.")
+@JSON
+def command(file: Path, as_json: bool, **options: Any) -> None:
+    """Run what FILE describes: a Python file that calls tune() or run_bag(), or a .yaml or .toml spec.
+
+    Options override what the file says. Interrupted, the same command goes on; given again with a larger --budget or
+    a later --deadline, it goes on with those.
+
+    \b
+      shoestring run study.py
+      shoestring run study.py --budget 20 --deadline 6h --market modern --speedup 900
+      shoestring run examples/command.yaml --trials 8
+    """
+    from shoestring.files import run_file
+    from shoestring.session import Session
+
+    said = overrides(options)
+    if said.get("on") == "local" and "market" not in said:
+        said["market"] = "free"
+    session = Session(overrides=said, say=lambda text: click.echo(text, err=True))
+    studies = run_file(file, session)
+    if as_json:
+        say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])
+    else:
+        for study in studies:
+            show_study(study)
+        _what_next(studies[-1], options["store"])
+    if not all(_came_to_something(study) for study in studies):
+        raise click.exceptions.Exit(1)
+
+
+def _what_next(study: Study, store: str | None) -> None:
+    best = study.best
+    next_commands(
+        f"shoestring report {about(study, store)} --html report.html",
+        f"shoestring why {0 if best is None else best.number} {about(study, store)}",
+    )
+
+
+def _came_to_something(study: Study) -> bool:
+    """A study has a best trial, a bag a finished job; else the reason goes to the error stream."""
+    state = study.state
+    if state.best is not None or (study.spec.kind == "bag" and state.by_status["finished"]):
+        return True
+    trouble = [job.detail for job in state.jobs.values() if job.detail]
+    reason = trouble[-1] if trouble else state.ending
+    click.echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial got anywhere'}", err=True)
+    if state.by_status["failed"]:
+        where = f" in {study.folder.path}/segments/*/log.txt" if study.folder is not None else ""
+        click.echo(f"  {state.by_status['failed']} trials failed; what they printed is{where}", err=True)
+    return False

@@ -1,0 +1,36 @@
+"""`shoestring status`: how runs are going, without disturbing them."""
+
+from __future__ import annotations
+
+import click
+
+from shoestring.cli.options import JSON, NAME, STORE
+from shoestring.cli.output import next_commands, say_json
+
+
+@click.command(short_help="How is it going? One line per run.")
+@NAME
+@STORE
+@JSON
+def command(name: str | None, store: str | None, as_json: bool) -> None:
+    """How is it going? One line for the run NAME, or for all of them.
+
+    \b
+      shoestring status
+      shoestring status digits --json
+    """
+    from shoestring.progress import line_of
+    from shoestring.runs import find_run, known_runs
+    from shoestring.study import Study
+
+    folders = [find_run(name, store)] if name else known_runs(store) or [find_run(None, store)]
+    studies = [Study.in_folder(folder) for folder in folders]
+    if as_json:
+        rows = [{key: value for key, value in study.to_plain().items() if key != "trials"} for study in studies]
+        say_json(rows[0] if name else rows)
+        return
+    for study in studies:
+        click.echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
+        if study.state.ending:
+            click.echo(f"  {study.state.ending}")
+    next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")

@@ -1,0 +1,31 @@
+"""`shoestring tell`: how a shell program reports."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="For programs being run: report a value.")
+@click.argument("values", nargs=-1, required=True, metavar="step=N METRIC=VALUE...")
+def command(values: tuple[str, ...]) -> None:
+    """Report how a job goes, from inside a program that shoestring runs. Printing {"step": 3, "loss": 0.2} does the same.
+
+    \b
+      shoestring tell step=3 loss=0.2 accuracy=0.91
+    """
+    from shoestring.errors import SpecError
+    from shoestring.worker.report import report_from_shell
+
+    numbers: dict[str, float] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise SpecError(f"{text!r} is not NAME=NUMBER", hint="for example: shoestring tell step=3 loss=0.2")
+    step = numbers.pop("step", None)
+    if step is None or not step.is_integer() or not numbers:
+        raise SpecError("a report needs a whole step and a value", hint="for example: shoestring tell step=3 loss=0.2")
+    report_from_shell(int(step), numbers)

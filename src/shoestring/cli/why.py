@@ -1,0 +1,33 @@
+"""`shoestring why`: what happened to a trial, when, and why."""
+
+from __future__ import annotations
+
+import click
+
+from shoestring.cli.options import JSON, NAME, STORE
+from shoestring.cli.output import say_json
+
+
+@click.command(short_help="What happened to a trial, when, and why.")
+@click.argument("trial", type=int)
+@NAME
+@STORE
+@JSON
+def command(trial: int, name: str | None, store: str | None, as_json: bool) -> None:
+    """Every decision about trial number TRIAL of the run NAME, in words. Times count from the start of the run.
+
+    \b
+      shoestring why 17
+      shoestring why 17 digits
+    """
+    from shoestring.runs import find_run
+    from shoestring.study import Study
+
+    study = Study.in_folder(find_run(name, store))
+    story = study.why(trial)
+    if as_json:
+        say_json([{"since_start_s": line.since_start_s, "text": line.text} for line in story])
+        return
+    row = study.trials[trial]
+    click.echo(f"trial {trial} of {study.name}: {row.status} at step {row.step}")
+    click.echo(str(story))

@@ -1,0 +1,115 @@
+"""Small changes of state that several folds share. Each keeps the indexes of `RunState` true."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+from shoestring.kernel.records import Job, JobStatus, Lease, Rest, Segment
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import CheckpointRef, SegmentCause
+
+
+def set_status(state: RunState, job: Job, status: JobStatus) -> None:
+    if job.status == status:
+        return
+    state.by_status[job.status] -= 1
+    state.by_status[status] += 1
+    wanted = job.wanted
+    if job.status == "waiting":
+        del state.waiting[job.id]
+    elif status == "waiting":
+        state.waiting[job.id] = None
+    job.status = status
+    if wanted and not job.wanted:
+        value = job.values[-1] if job.values else None
+        state.rests.append(Rest(job.id, status, job.step, job.until_step, value))
+
+
+def update_room(state: RunState, lease: Lease) -> None:
+    if lease.usable and lease.free_slots > 0:
+        state.roomy.setdefault(lease.id)
+    else:
+        state.roomy.pop(lease.id, None)
+
+
+def void_timers(state: RunState, lease: Lease) -> None:
+    for name in lease.timers:
+        state.timers.pop(name, None)
+
+
+def fall_back(state: RunState, job: Job, segment: Segment, at: float) -> None:
+    """Work since the last checkpoint is gone, and so is the part of the curve that told of it."""
+    saved = job.saved_step
+    if job.step > saved:
+        job.lost_steps += job.step - saved
+        state.lost_steps += job.step - saved
+        state.lost_s += segment.unsaved_s(at)
+        job.step = saved
+        keep = bisect_right(job.steps, saved)
+        del job.steps[keep:], job.values[keep:]
+        recount_best(state, job)
+
+
+def recount_best(state: RunState, job: Job) -> None:
+    spec = state.the_spec
+    job.best = math.nan
+    for value in job.values:
+        if spec.better(value, job.best):
+            job.best = value
+    if state.best == job.id:
+        state.best = None
+        for other in state.jobs.values():
+            maybe_best(state, other)
+
+
+def maybe_best(state: RunState, job: Job) -> None:
+    if math.isnan(job.best):
+        return
+    if state.best is None or state.the_spec.better(job.best, state.jobs[state.best].best):
+        state.best = job.id
+
+
+def close_segment(
+    state: RunState, segment: Segment, cause: SegmentCause, step: int, at: float, detail: str, *, revoked: bool
+) -> None:
+    del state.segments[segment.id]
+    state.leaving.pop(segment.id, None)
+    for lease_id in segment.leases:
+        lease = state.leases.get(lease_id)
+        if lease is not None:
+            lease.segments.remove(segment.id)
+            lease.free_slots = min(lease.slots, lease.free_slots + segment.slots)
+            if not lease.segments:
+                lease.idle_since = at
+            update_room(state, lease)
+    job = state.jobs[segment.job]
+    job.segment = None
+    if revoked:
+        job.revocations += 1
+    if cause in ("reached", "completed"):
+        job.step = max(job.step, step)
+    else:
+        fall_back(state, job, segment, at)
+    if detail:
+        job.detail = detail
+    if cause in ("failed", "overran"):
+        job.failures += 1
+    if job.over:
+        return
+    spec = state.the_spec
+    if cause == "completed" or (cause == "reached" and step >= spec.max_steps):
+        set_status(state, job, "finished")
+    elif job.failures > spec.max_failures:
+        set_status(state, job, "failed")
+    elif job.status != "running":  # paused while it ran
+        return
+    elif cause == "reached" and step >= job.until_step:
+        set_status(state, job, "paused")
+    else:
+        set_status(state, job, "waiting")
+
+
+def forget_checkpoint(job: Job, ref: CheckpointRef) -> None:
+    if ref in job.checkpoints:
+        job.checkpoints.remove(ref)

@@ -1,0 +1,95 @@
+"""The recipes everybody knows: a search, with a choice of placement and of checkpointing.
+
+Options of all: placement = "cheapest" | "on_demand"; checkpointing = "periodic" (every_s = "15m") | "on_notice".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoestring.checkpointing.on_notice import OnNotice
+from shoestring.checkpointing.periodic import Periodic
+from shoestring.checkpointing.retention import Retention
+from shoestring.errors import SpecError
+from shoestring.housekeeping.closing import Closing
+from shoestring.housekeeping.renewal import Renewal
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.on_demand import OnDemand
+from shoestring.recipes.options import Options
+from shoestring.search.asha import Asha
+from shoestring.search.given import Given
+from shoestring.search.grid import Grid
+from shoestring.search.hyperband import Hyperband
+from shoestring.search.random import RandomSearch
+from shoestring.search.successive_halving import SuccessiveHalving
+
+SAVE_EVERY_S = 900.0
+
+
+def asha(spec: RunSpec) -> Sequence[Policy]:
+    """Trials are stopped early as they come: the best third of each rung goes on, nobody waits (eta, grace_steps)."""
+    options = Options(spec)
+    return bundle(Asha(**_halving(options, spec)), options)
+
+
+def hyperband(spec: RunSpec) -> Sequence[Policy]:
+    """Successive halving with several first rungs, for when early values may mislead (eta, grace_steps)."""
+    options = Options(spec)
+    return bundle(Hyperband(**_halving(options, spec)), options)
+
+
+def successive_halving(spec: RunSpec) -> Sequence[Policy]:
+    """All trials take the first rung, the best third take the next, and so on (eta, grace_steps)."""
+    options = Options(spec)
+    return bundle(SuccessiveHalving(**_halving(options, spec)), options)
+
+
+def random(spec: RunSpec) -> Sequence[Policy]:
+    """Trials drawn at random, each trained to the end."""
+    return bundle(RandomSearch(), Options(spec))
+
+
+def grid(spec: RunSpec) -> Sequence[Policy]:
+    """Every combination of the space, ranges cut into a few points, each trained to the end (points)."""
+    options = Options(spec)
+    return bundle(Grid(points=options.whole("points", 5, least=1)), options)
+
+
+def given(spec: RunSpec) -> Sequence[Policy]:
+    """The configurations that were given, and no others: a bag of jobs."""
+    if not spec.given:
+        raise SpecError(
+            "recipe='given' runs what is given, and nothing is", hint="fill `given`, or use recipe='random'"
+        )
+    return bundle(Given(), Options(spec))
+
+
+def bundle(search: Policy, options: Options) -> tuple[Policy, ...]:
+    """A search with everything around it, in the order in which they must be asked: what to run, where, how to save
+    it; then the machines' prepaid time, the end of the run, and the checkpoints nobody needs any more."""
+    placement = options.word("placement", ("cheapest", "on_demand"))
+    checkpointing = options.word("checkpointing", ("periodic", "on_notice"))
+    saving: Policy = OnNotice()
+    if checkpointing == "periodic":
+        saving = Periodic(every_s=options.seconds("every_s", SAVE_EVERY_S))
+    options.finish()
+    return (
+        search,
+        Cheapest() if placement == "cheapest" else OnDemand(),
+        saving,
+        Renewal(),
+        Closing(),
+        Retention(),
+    )
+
+
+def _halving(options: Options, spec: RunSpec) -> dict[str, int]:
+    grace_steps = options.whole("grace_steps", 1, least=1)
+    if grace_steps > spec.max_steps:
+        raise SpecError(
+            f"options.grace_steps={grace_steps} is more than max_steps={spec.max_steps}",
+            hint="lower it: a trial is first compared after grace_steps",
+        )
+    return {"eta": options.whole("eta", 3, least=2), "grace_steps": grace_steps}

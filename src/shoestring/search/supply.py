@@ -1,0 +1,57 @@
+"""Where trials come from, for every search: configurations given by the user first, then drawn ones, and never many
+more than can run, so that a bag of a hundred thousand jobs is not written down in one turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import Config, JobId
+from shoestring.kernel.view import RunView
+
+SEARCH_WAKERS: frozenset[Waker] = frozenset({e.RunStarted, e.SegmentEnded, e.LeaseEnded, e.UserAsked, d.DropJob})
+"""All that can free a place. DropJob: a stopping rule before the search may give a waiting job up in the same turn."""
+
+AHEAD = 2
+"""How many jobs wait for each place. One would do; two keep machines busy that come in a bunch."""
+
+
+def planned(spec: RunSpec) -> int:
+    """How many trials a study has; what the user gave is always among them."""
+    return max(spec.trials, len(spec.given))
+
+
+def places(state: RunView) -> int:
+    """How many jobs can run at once, if every machine is of the largest kind."""
+    return max(1, state.spec.max_machines * (state.largest_slots // state.spec.slots))
+
+
+def has_room(state: RunView) -> bool:
+    """Could one more job run? For searches that learn as they go: whoever decides later knows more."""
+    return len(state.waiting) + state.count("running") < places(state)
+
+
+def given_or_drawn(state: RunView, number: int, job: JobId) -> Config:
+    given = state.spec.given
+    return given[number] if number < len(given) else state.spec.space.sample(state.rng(f"config:{job}"))
+
+
+def run_all(
+    state: RunView, count: int, config: Callable[[RunView, int, JobId], Config], origin: str
+) -> Iterator[d.Decision]:
+    """Run `count` jobs to their end, each for itself: `config` says what the job of that number is."""
+    spec = state.spec
+    enough = AHEAD * places(state)
+    while len(state.waiting) < enough and (number := len(state.jobs)) < count:
+        job = state.next_job()
+        where_from = "given by the user" if number < len(spec.given) else origin
+        yield d.AddJob(job=job, config=config(state, number, job), why=f"{number + 1} of {count}, {where_from}")
+        yield d.RunJob(
+            job=job,
+            until_step=spec.max_steps,
+            slots=spec.slots,
+            why=f"to the end, step {spec.max_steps}: every job is run whole",
+        )

@@ -1,0 +1,38 @@
+"""The journal in memory encodes nothing until it is asked to, and then what the one on disk holds."""
+
+import sqlite3
+from contextlib import closing
+
+from shoestring.kernel.codec import decode_turn
+from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.sqlite import SqliteJournal
+from shoestring.testing.journal_suite import busy_entry, entry
+
+
+def test_entries_stay_the_very_objects_that_were_appended():
+    journal = MemoryJournal()
+    one = busy_entry(1)
+    journal.append(one, wait=True)
+    (read,) = journal.read()
+    assert read is one
+
+
+def test_a_dump_is_one_line_per_turn_and_knows_nothing_of_measured_times():
+    journal = MemoryJournal()
+    assert journal.dump() == b""
+    for one in (entry(1), busy_entry(2)):
+        journal.append(one, wait=False)
+    lines = journal.dump().splitlines()
+    assert [decode_turn(line) for line in lines] == [(one.event, one.decisions) for one in (entry(1), busy_entry(2))]
+    assert b"step_s" not in journal.dump()
+
+
+def test_a_dump_is_what_the_journal_on_disk_holds(tmp_path):
+    memory, path = MemoryJournal(), tmp_path / "journal.db"
+    with SqliteJournal.open(path) as disk:
+        for journal in (memory, disk):
+            journal.append(entry(1), wait=False)
+            journal.append(busy_entry(2), wait=True)
+    with closing(sqlite3.connect(path)) as connection:
+        bodies = [body for (body,) in connection.execute("SELECT body FROM entries ORDER BY seq")]
+    assert b"".join(body + b"\n" for body in bodies) == memory.dump()

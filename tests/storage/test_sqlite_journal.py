@@ -1,0 +1,226 @@
+"""The SQLite journal: groups, readers beside the writer, one writer at a time, and disks that fail."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shoestring.errors import JournalTaken, StorageError
+from shoestring.storage import sqlite
+from shoestring.storage.sqlite import SqliteJournal
+from shoestring.testing.journal_suite import busy_entry, entry
+
+
+def seqs(journal):
+    return [one.seq for one in journal.read()]
+
+
+def durable(path):
+    """What another process would find now."""
+    with SqliteJournal.open_readonly(path) as reader:
+        return seqs(reader)
+
+
+def first_refused(journal, after):
+    for seq in range(after + 1, 5000):
+        try:
+            journal.append(busy_entry(seq), wait=True)
+        except StorageError as error:
+            return seq, error
+    raise AssertionError("nothing was refused")
+
+
+def test_an_entry_that_is_waited_for_takes_the_group_with_it(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal.append(entry(1), wait=False)
+        journal.append(entry(2), wait=False)
+        assert durable(path) == []
+        journal.append(entry(3), wait=True)
+        assert durable(path) == [1, 2, 3]
+
+
+def test_a_long_group_is_written_without_being_asked(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        for seq in range(1, sqlite.GROUP_ENTRIES + 2):
+            journal.append(entry(seq), wait=False)
+        assert len(durable(path)) >= sqlite.GROUP_ENTRIES
+
+
+def test_an_old_group_is_written_with_the_next_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "GROUP_S", 0.01)
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal.append(entry(1), wait=False)
+        time.sleep(0.02)
+        journal.append(entry(2), wait=False)
+        assert durable(path) == [1, 2]
+
+
+def test_a_reader_half_way_does_not_make_the_writer_wait(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        for seq in range(1, 1201):
+            journal.append(busy_entry(seq), wait=False)
+        journal.sync()
+        with SqliteJournal.open_readonly(path) as reader:
+            reading = reader.read()
+            assert next(reading).seq == 1
+            began = time.monotonic()
+            for seq in range(1201, 1251):
+                journal.append(entry(seq), wait=True)
+            assert time.monotonic() - began < 5
+            assert [one.seq for one in reading] == list(range(2, 1201)), "it sees what was there when it began"
+            assert seqs(reader) == list(range(1, 1251))
+
+
+def test_a_journal_in_a_folder_with_odd_characters(tmp_path):
+    path = tmp_path / "a b" / "what?#100%" / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal.append(entry(1), wait=True)
+        assert durable(path) == [1]
+
+
+def test_the_file_says_what_it_is(tmp_path):
+    path = tmp_path / "journal.db"
+    SqliteJournal.open(path).close()
+    assert path.read_bytes()[68:72] == b"SHOE"
+    assert sorted(os.listdir(tmp_path)) == ["journal.db", "journal.db.lock"]
+
+
+def test_the_one_turned_away_is_told_who_is_there_and_what_to_do(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path), pytest.raises(JournalTaken, match=f"process {os.getpid()} on ") as caught:
+        SqliteJournal.open(path)
+    assert "stop" in caught.value.hint
+    SqliteJournal.open(path).close()
+
+
+def test_a_killed_controller_holds_nothing(tmp_path):
+    path = tmp_path / "journal.db"
+    code = (
+        "import sys, time; from shoestring.storage.sqlite import SqliteJournal\n"
+        "journal = SqliteJournal.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "open\n"
+    with pytest.raises(JournalTaken, match=f"process {holder.pid} "):
+        SqliteJournal.open(path)
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    with SqliteJournal.open(path) as journal:
+        assert journal.epoch == 2
+
+
+def test_a_forked_child_that_outlives_its_controller_does_not_keep_the_journal(tmp_path):
+    path = tmp_path / "journal.db"
+    journal = SqliteJournal.open(path)
+    stay, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(stay, 1)
+        os._exit(0)
+    journal.close()
+    SqliteJournal.open(path).close()
+    os.close(go)
+    os.close(stay)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_interrupted_between_commit_and_return_the_journal_still_knows_what_it_has(tmp_path):
+    class Interrupted(sqlite3.Connection):
+        armed = False
+
+        def execute(self, sql, *args):
+            result = super().execute(sql, *args)
+            if self.armed and sql == "COMMIT":
+                raise KeyboardInterrupt
+            return result
+
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal._connection.close()
+        journal._connection = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
+        journal.append(entry(1), wait=False)
+        journal._connection.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            journal.append(entry(2), wait=True)
+        journal._connection.armed = False
+        journal.append(entry(3), wait=True)
+        assert seqs(journal) == [1, 2, 3]
+
+
+def test_a_full_disk_loses_nothing_and_the_run_goes_on_when_there_is_room(tiny_disk):
+    path = tiny_disk.path / "journal.db"
+    journal = SqliteJournal.open(path)
+    journal.append(entry(1), wait=True)
+    journal.append(entry(2), wait=False)
+    ballast = tiny_disk.fill()
+    refused, error = first_refused(journal, after=2)
+    assert "disk is full" in str(error)
+    assert "free some space" in error.hint
+    assert durable(path) == list(range(1, refused)) or (refused == 3 and durable(path) == [1])
+    ballast.unlink()
+    assert seqs(journal) == list(range(1, refused)), "the refused entry is not recorded, those before it are"
+    journal.append(entry(refused), wait=True)
+    journal.close()
+    assert durable(path) == list(range(1, refused + 1))
+
+
+def test_no_room_even_for_a_new_journal(tiny_disk):
+    tiny_disk.fill()
+    with pytest.raises(StorageError, match="disk is full"):
+        SqliteJournal.open(tiny_disk.path / "journal.db")
+
+
+def test_a_folder_nobody_may_write_to(tiny_disk):
+    path = tiny_disk.path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal.append(entry(1), wait=True)
+    tiny_disk.make_readonly()
+    with pytest.raises(StorageError, match="cannot write beside the journal") as caught:
+        SqliteJournal.open(path)
+    assert caught.value.hint
+    with pytest.raises(StorageError, match="cannot make the folder"):
+        SqliteJournal.open(tiny_disk.path / "new" / "journal.db")
+    assert durable(path) == [1], "looking is possible all the same"
+
+
+def test_a_folder_in_the_place_of_a_journal(tmp_path):
+    for opening in (SqliteJournal.open, SqliteJournal.open_readonly):
+        with pytest.raises(StorageError, match="is a folder") as caught:
+            opening(tmp_path)
+        assert caught.value.hint
+
+
+def test_a_file_in_the_place_of_a_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="cannot make the folder"):
+        SqliteJournal.open(tmp_path / "file" / "journal.db")
+
+
+def test_no_journal_to_look_at(tmp_path):
+    with pytest.raises(StorageError, match="there is no journal") as caught:
+        SqliteJournal.open_readonly(tmp_path / "journal.db")
+    assert caught.value.hint
+    assert list(tmp_path.iterdir()) == [], "looking must not make one"
+
+
+def test_another_program_that_keeps_the_file_locked(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        journal._connection.execute("PRAGMA busy_timeout = 10")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageError, match="keeps it locked"):
+            journal.append(entry(1), wait=True)
+        other.execute("ROLLBACK")
+        other.close()
+        journal.append(entry(1), wait=True)
+        assert seqs(journal) == [1]
