@@ -35,11 +35,11 @@ def check_same(old: RunSpec, new: RunSpec) -> None:
         )
 
 
-def amendment(state: RunState, new: RunSpec, now: float) -> UserAsked | None:
+def amendment(state: RunState, new: RunSpec, now: float) -> list[UserAsked]:
     """The wish to change budget or deadline, if they changed; SpecError if what is committed no longer fits."""
     old = state.the_spec
     if old.budget_usd == new.budget_usd and old.deadline_s == new.deadline_s:
-        return None
+        return []
     committed = state.spent_usd + state.reserved_usd
     if new.budget_usd < old.budget_usd and new.budget_usd < committed:
         raise SpecError(
@@ -54,7 +54,7 @@ def amendment(state: RunState, new: RunSpec, now: float) -> UserAsked | None:
             f"the run is {show_duration(over_by)} along",
             hint="deadlines count from the start of the run; give a later one",
         )
-    return UserAsked(at=now, wish="amend", budget_usd=new.budget_usd, deadline_s=new.deadline_s)
+    return [UserAsked(at=now, wish="amend", budget_usd=new.budget_usd, deadline_s=new.deadline_s)]
 
 
 def _equal(field: str, old: RunSpec, new: RunSpec) -> bool:

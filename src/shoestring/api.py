@@ -1,7 +1,7 @@
 """The four calls: tune(), run_bag(), simulate(), resume().
 
-A call gathers what was asked in the user's words and hands it on: `specfile` makes the spec of it, `markets` the market,
-`launch` the run.
+A call gathers what was asked in the user's words and hands it on: `specfile` makes the spec of it, `markets` the
+market, `launch` the run.
 """
 
 from __future__ import annotations
@@ -50,9 +50,22 @@ def tune(
     Without a market it runs on this machine for nothing. `on="inline"` runs everything in this process, for debugging.
     `more` is any other field of a spec file: given, slots, max_machines, max_failures, time_limit, options, ...
     """
-    fields = {"space": space, "minimize": minimize, "maximize": maximize, "trials": trials, "max_steps": max_steps}
+    fields: dict[str, object] = {
+        "space": space,
+        "minimize": minimize,
+        "maximize": maximize,
+        "trials": trials,
+        "max_steps": max_steps,
+    }
     fields |= {"budget": budget, "deadline": deadline, "recipe": recipe, "seed": seed, "name": name}
-    around = {"on": on, "market": market, "machines": machines, "speedup": speedup, "store": store, "fresh": fresh}
+    around: dict[str, object] = {
+        "on": on,
+        "market": market,
+        "machines": machines,
+        "speedup": speedup,
+        "store": store,
+        "fresh": fresh,
+    }
     return begin(train, {**fields, **around, **more}, kind="study", source="tune()")
 
 
@@ -73,8 +86,15 @@ def run_bag(
     **more: object,
 ) -> Bag:
     """Run a job for every combination in `over`, or for every configuration in `given`."""
-    fields = {"over": over, "given": given, "budget": budget, "deadline": deadline, "name": name}
-    around = {"on": on, "market": market, "machines": machines, "speedup": speedup, "store": store, "fresh": fresh}
+    fields: dict[str, object] = {"over": over, "given": given, "budget": budget, "deadline": deadline, "name": name}
+    around: dict[str, object] = {
+        "on": on,
+        "market": market,
+        "machines": machines,
+        "speedup": speedup,
+        "store": store,
+        "fresh": fresh,
+    }
     return begin(job, {**fields, **around, **more}, kind="bag", source="run_bag()")
 
 

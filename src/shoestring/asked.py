@@ -1,4 +1,4 @@
-"""All that one call asks for, settled: the spec, the market it rents on, where its code runs and where it is recorded."""
+"""All that one call asks for, settled: the spec, its market, where its code runs and where it is recorded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from shoestring import recipes
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.market.simulated import SimulatedProvider
@@ -42,7 +43,14 @@ class Asked:
 
     @classmethod
     def gather(
-        cls, code: Any, fields: Mapping[str, object], *, kind: str, source: str, runs_code: bool, folder: Path | None = None
+        cls,
+        code: Any,
+        fields: Mapping[str, object],
+        *,
+        kind: str,
+        source: str,
+        runs_code: bool,
+        folder: Path | None = None,
     ) -> Self:
         """Read the user's words. Without `runs_code` (a simulation) nothing is asked of the code."""
         words = {field: value for field, value in fields.items() if value is not None}
@@ -54,7 +62,12 @@ class Asked:
         market = make_market(words.pop("market", None if runs_code else "modern"), **market_words)
         if code is not None:
             words |= _named(code, words, folder, on if runs_code else "inline")
+        if kind == "bag":
+            words.setdefault("recipe", "given")
+        if market.kind == "free":
+            words.setdefault("max_machines", 1)  # this one; its slots are its cores
         spec = make_spec({"kind": kind, **words}, source=source, needs_code=runs_code)
+        recipes.build(spec)  # an unknown recipe or option is better refused now than when the run has begun
         if runs_code:
             _check_program(spec, folder)
         if not market.seed:

@@ -13,6 +13,7 @@ from shoestring.kernel.past import Entry, Past
 from shoestring.kernel.policy import Guard, Policy
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import Bench, replay, step
+from shoestring.kernel.view import RunView
 from shoestring.storage.journal import Journal
 from shoestring.world.protocol import World
 
@@ -40,9 +41,9 @@ def run(
     bench = Bench(policies)
     broken: PolicyError | None = None
     told = deque(first)
-    while told or not (state.concluded or (state.phase in ("pausing", "parking") and not state.holds_machines)):
+    while told or state.goes_on:
         event = told.popleft() if told else world.next_event()  # waits in real time, jumps in virtual time
-        if event in past:  # at-least-once delivery, recorded once
+        if not past.is_news(event):  # at-least-once delivery, recorded once
             continue
         try:
             decisions = step(state, event, bench, guard)
@@ -53,15 +54,19 @@ def run(
             journal.sync()
             state, past = recall(journal, world)  # the broken turn never happened
             past.forget_entries()
-            bench = Bench([Closing()])
+            bench, guard = Bench([Closing()]), _let_pass
             told.appendleft(event)  # the event itself did happen: the fixed rule has to hear of it
             event = PolicyBroke(at=max(state.now, event.at), detail=str(error))
+            past.is_news(event)
             decisions = step(state, event, bench, guard)
         # The commit point: before it nothing happened, after it all of it must.
         entry = Entry(seq=state.seq, event=event, decisions=decisions)
-        journal.append(entry, wait=any(type(decision) in ACTS_ON_THE_WORLD for decision in decisions))
-        past.add(event)
-        carry_out(world, decisions)
+        if decisions:
+            journal.append(entry, wait=any(type(decision) in ACTS_ON_THE_WORLD for decision in decisions))
+            for decision in decisions:
+                world.carry_out(decision)
+        else:
+            journal.append(entry, wait=False)
         if watcher is not None:
             watcher(state, event)
     journal.sync()
@@ -70,9 +75,9 @@ def run(
     return state
 
 
-def carry_out(world: World, decisions: Sequence[Decision]) -> None:
-    for decision in decisions:
-        world.carry_out(decision)
+def _let_pass(_: RunView, wish: Decision) -> Decision:
+    """The guard of a parked run: halting and giving back need no defence, and the real one may be what broke."""
+    return wish
 
 
 def recall(journal: Journal, world: World) -> tuple[RunState, Past]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,12 +46,16 @@ def _run_script(path: Path) -> None:
         if exit_.code:
             raise SpecError(f"{path} ended itself with {exit_.code!r}", hint=f"try it alone: python {path}") from exit_
     except Exception as error:
-        raise SpecError(
-            f"{path} failed: {describe(error)}", hint=f"python {path} shows the whole traceback"
-        ) from error
+        raise SpecError(f"{path} failed: {describe(error)}", hint=f"python {path} shows the whole traceback") from error
     finally:
         sys.argv = argv
         sys.path.pop(0)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Was it raised by our own code, below the user's?"""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
 
 
 def _run_spec(path: Path) -> None:

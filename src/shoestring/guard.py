@@ -63,6 +63,8 @@ class BudgetAndDeadline:
         if lease.granted_at is None:
             return d.Refused(wish=wish, why=f"{lease.id} has not been granted yet")
         now = state.now
+        if now > lease.end_by:  # it ended by itself; only the bill has not come yet
+            return d.Refused(wish=wish, why=f"the prepaid time of {lease.id} is over")
         worst = _worst_case(
             state.listings[lease.offer],
             lease.max_usd_per_hour,

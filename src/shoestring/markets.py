@@ -77,6 +77,7 @@ class Market(Fact, frozen=True, kw_only=True):
                     self.prices or "",
                     machines=None if self.machines is None else self.machines.names,
                     zones=self.zones or None,
+                    slots=self.slots,
                     seed=self.seed,
                     **self.knobs,
                 )
@@ -152,7 +153,7 @@ def _kind(options: Mapping[str, Any]) -> tuple[Literal["free", "modern", "auctio
     if os.path.exists(kind) or os.path.splitext(kind)[1]:
         return "prices", os.fspath(kind)
     raise SpecError(
-        f"market={kind!r} is unknown", hint=f"use {' or '.join(SYNTHETIC)}, the path of a price file, or leave it out"
+        f"market={kind!r} is unknown", hint=f"{did_you_mean(kind, SYNTHETIC)}; or give the path of a price file"
     )
 
 

@@ -18,12 +18,12 @@ def line_of(state: RunState) -> str:
     """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost"""
     spec = state.the_spec
     status = state.by_status
-    done = status["finished"] + status["dropped"] + status["failed"]
+    done = len(state.jobs) - status["waiting"] - status["running"]
     best = "-" if state.best is None else show_number(state.jobs[state.best].best)
     parts = [
         f"{done}/{max(spec.trials, len(state.jobs))}",
         f"best {best}",
-        f"{show_usd(state.spent_usd)} of {show_usd(spec.budget_usd)}",
+        f"{show_usd(state.spent_usd)} of {show_usd(spec.budget_usd)}" if spec.budget_usd else "for nothing",
         f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
         f"{state.revocations} revoked, {state.lost_steps} lost",
     ]
@@ -50,12 +50,15 @@ class LiveLine:
         self._stream = stream or sys.stderr
         self._due = 0.0
         self._drawn = False
+        self.state: RunState | None = None
+        """As of the last event."""
 
     @property
     def shown(self) -> bool:
         return self._stream.isatty()
 
     def __call__(self, state: RunState, event: Event) -> None:  # noqa: ARG002
+        self.state = state
         now = time.monotonic()
         if now >= self._due:
             self._due = now + REDRAW_S

@@ -31,7 +31,7 @@ class Amount:
 
     @property
     def usd(self) -> float:
-        return self.units / 10**self.places
+        return self.units / float(10**self.places)
 
     def __str__(self) -> str:
         whole, rest = divmod(self.units, 10**self.places)
@@ -84,12 +84,32 @@ class Receipt:
         )
 
     def __str__(self) -> str:
-        return "\n".join([*_table(self), *_notes(self)])
+        return "\n".join([*_table(self), *self.notes()])
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The table for people, a line per machine type and the total last; `TITLES` stands above it."""
+        lines = [(row.machine, _kind(row), *_figures(row, row.revoked)) for row in self.rows]
+        return [*lines, ("total", "", *_figures(self, self.revocations))]
+
+    def notes(self) -> list[str]:
+        """What the table does not hold."""
+        left = show_usd(max(0.0, self.budget_usd - self.charged.usd))
+        money = (
+            f"{self.charged} of {show_usd(self.budget_usd)} spent, {left} left" if self.budget_usd else "for nothing"
+        )
+        notes = [
+            f"{money} · {show_duration(self.used_s)} of {show_duration(self.deadline_s)} used",
+            f"{_count(self.revocations, 'revocation')}, {_work_lost(self)} · "
+            f"{self.denied} denied by the market, {self.refused} refused by the guard",
+        ]
+        if self.open_machines:
+            notes.append(f"{_count(self.open_machines, 'machine')} still held: at most {show_usd(self.open_usd)} more")
+        return notes
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(title)}</th>" for title in _TITLES)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in _cells(self))
-        notes = "<br>".join(escape(note.strip()) for note in _notes(self))
+        head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self.cells())
+        notes = "<br>".join(escape(note) for note in self.notes())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{notes}</p>"
 
     def to_plain(self) -> dict[str, Any]:
@@ -104,8 +124,10 @@ def receipt_of(state: RunState) -> Receipt:
     for offer, account in state.accounts.items():
         groups.setdefault((offer.provider, offer.machine, offer.spot), []).append(account)
     keys = sorted(groups, key=lambda key: (-_sum(groups[key], "charged_usd"), key))
+    total_usd = math.fsum(account.charged_usd for account in state.accounts.values())
+    places = FINER if 0 < total_usd < 1 else CENTS
     charged, refunded, on_demand = (
-        _column([_sum(groups[key], field) for key in keys])
+        _column([_sum(groups[key], field) for key in keys], places)
         for field in ("charged_usd", "refunded_usd", "on_demand_usd")
     )
     rows = tuple(
@@ -154,8 +176,7 @@ def apportion(amounts: Sequence[float], places: int) -> tuple[int, list[int]]:
     return total, shares
 
 
-def _column(amounts: Sequence[float]) -> tuple[Amount, list[Amount]]:
-    places = CENTS if math.fsum(amounts) >= 1 or not any(amounts) else FINER
+def _column(amounts: Sequence[float], places: int) -> tuple[Amount, list[Amount]]:
     total, shares = apportion(amounts, places)
     return Amount(units=total, places=places), [Amount(units=share, places=places) for share in shares]
 
@@ -173,14 +194,13 @@ def _plain(of: Receipt | ReceiptRow) -> dict[str, Any]:
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
-_TITLES = ("machine", "kind", "leases", "hours", "revoked", "refunds", "paid", "on demand")
+TITLES = ("machine", "kind", "leases", "hours", "revoked", "refunds", "paid", "on demand")
 
 
-def _cells(receipt: Receipt) -> list[tuple[str, ...]]:
-    lines: list[tuple[str, ...]] = [
-        (row.machine, "spot" if row.spot else "on demand", *_figures(row, row.revoked)) for row in receipt.rows
-    ]
-    return [*lines, ("total", "", *_figures(receipt, receipt.revocations))]
+def _kind(row: ReceiptRow) -> str:
+    if row.provider == "local":
+        return "yours"
+    return "spot" if row.spot else "on demand"
 
 
 def _figures(of: Receipt | ReceiptRow, revoked: int) -> tuple[str, ...]:
@@ -188,8 +208,8 @@ def _figures(of: Receipt | ReceiptRow, revoked: int) -> tuple[str, ...]:
 
 
 def _table(receipt: Receipt) -> list[str]:
-    lines = [_TITLES, *_cells(receipt)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_TITLES))]
+    lines = [TITLES, *receipt.cells()]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
     text = ["  ".join(_padded(line, widths)) for line in lines]
     return [text[0], *text[1:-1], "-" * len(text[0]), text[-1]]
 
@@ -198,21 +218,6 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Words to the left, figures to the right."""
     cells = zip(line, widths, strict=True)
     return [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
-
-
-def _notes(receipt: Receipt) -> list[str]:
-    left = max(0.0, receipt.budget_usd - receipt.charged.usd)
-    notes = [
-        f"{receipt.charged} of {show_usd(receipt.budget_usd)} spent, {show_usd(left)} left · "
-        f"{show_duration(receipt.used_s)} of {show_duration(receipt.deadline_s)} used",
-        f"{_count(receipt.revocations, 'revocation')}, {_work_lost(receipt)} · "
-        f"{receipt.denied} denied by the market, {receipt.refused} refused by the guard",
-    ]
-    if receipt.open_machines:
-        notes.append(
-            f"{_count(receipt.open_machines, 'machine')} still held: at most {show_usd(receipt.open_usd)} more"
-        )
-    return notes
 
 
 def _work_lost(receipt: Receipt) -> str:

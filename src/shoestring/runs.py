@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,23 @@ class RunFolder:
 
     def exists(self) -> bool:
         return self.journal.exists()
+
+    def is_driven(self) -> bool:
+        """Is its controller alive, as far as can be told from here? The lock beside the journal names its holder."""
+        try:
+            words = self.journal.with_name(f"{JOURNAL}.lock").read_text().split()
+            pid, host = int(words[1]), words[-1]
+        except (OSError, ValueError, IndexError):
+            return False
+        if host != socket.gethostname():
+            return True
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # somebody else's process, but a process
+        return True
 
     def checkpoint(self, name: str) -> Path:
         """The saved files of a checkpoint."""

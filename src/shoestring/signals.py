@@ -18,11 +18,11 @@ class Interruption:
 
 
 @contextmanager
-def pausing_on_signals(ask_to_pause: Callable[[], None]) -> Iterator[Interruption]:
+def pausing_on_signals(ask_to_pause: Callable[[], None] | None) -> Iterator[Interruption]:
     """The first signal asks to pause, the second leaves at once: machines then end by themselves when prepaid time
-    is over. Only the main thread may catch signals; elsewhere they stay what they were."""
+    is over. Only the main thread may catch signals; elsewhere, and with nobody to ask, they stay what they were."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
+    if ask_to_pause is None or threading.current_thread() is not threading.main_thread():
         yield interruption
         return
 
@@ -30,7 +30,7 @@ def pausing_on_signals(ask_to_pause: Callable[[], None]) -> Iterator[Interruptio
         if interruption.asked:
             raise KeyboardInterrupt
         interruption.asked = True
-        sys.stderr.write("\nStopping: saving trials and giving machines back. Again to leave at once.\n")
+        sys.stderr.write("\nSaving trials and giving machines back; again to leave at once.\n")
         ask_to_pause()
 
     before = {number: signal.signal(number, caught) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -79,17 +79,21 @@ class Study:
         return self.spec.name
 
     @property
+    def metric(self) -> str:
+        """What the study follows; a bag need not follow anything."""
+        return self.spec.metric or "value"
+
+    @property
     def status(self) -> str:
-        """ "running", "paused", "parked" or "concluded"; a run whose controller was killed counts as running."""
+        """ "running", "interrupted" (its controller is gone), "paused", "parked" (a policy broke) or "concluded"."""
         state = self.state
-        if state.concluded:
-            return "concluded"
-        words = {"pausing": "paused", "parking": "parked"}
-        return words.get(state.phase, "running") if not state.holds_machines else "running"
+        if state.goes_on:
+            return "running" if self.folder is None or self.folder.is_driven() else "interrupted"
+        return {"pausing": "paused", "parking": "parked"}.get(state.phase, state.phase)
 
     @property
     def trials(self) -> Trials:
-        return Trials(self._told().rows(), self.spec.metric)
+        return Trials(self._told().rows(), self.metric)
 
     @property
     def best(self) -> BestTrial | None:
@@ -98,15 +102,15 @@ class Study:
         if state.best is None:
             return None
         job = state.jobs[state.best]
-        saved = job.checkpoint
+        saved = None if job.checkpoint is None or self.folder is None else self.folder.checkpoint(job.checkpoint.name)
         return BestTrial(
             number=job.number,
-            metric=self.spec.metric,
+            metric=self.metric,
             value=job.best,
             step=job.step,
             config=job.config,
             machines=tuple(self._told().machines.get(job.id, ())),
-            checkpoint=None if saved is None or self.folder is None else self.folder.checkpoint(saved.name),
+            checkpoint=saved if saved is not None and saved.exists() else None,  # a simulated one is only a number
         )
 
     @property
@@ -140,7 +144,7 @@ class Study:
             "name": self.name,
             "status": self.status,
             "ending": self.state.ending,
-            "metric": self.spec.metric,
+            "metric": self.metric,
             "direction": self.spec.direction,
             "best": None if best is None else self.trials[best.number].to_plain(),
             "receipt": self.receipt.to_plain(),
@@ -160,7 +164,7 @@ class Study:
         return (
             f"<h4>{escape(self.name)}: {escape(self.status)}</h4>"
             f"<p>{escape('no result yet' if best is None else str(best))}</p>"
-            f"{self.receipt._repr_html_()}{Trials(ranked, self.spec.metric)._repr_html_()}"
+            f"{self.receipt._repr_html_()}{Trials(ranked, self.metric)._repr_html_()}"
         )
 
     def _told(self) -> Tally:

@@ -19,22 +19,29 @@ from shoestring.world.sim_jobs import Curve, CurveTable, SublinearSpeed, Workloa
 GUESSED_STEP_S = 60.0
 
 
-def recorded(study: Study, *, checkpoint_gb: float | None = 0.05) -> Workload:
+def recorded(
+    study: Study, spec: RunSpec, *, seconds_per_step: float | None = None, checkpoint_gb: float | None = 0.05
+) -> Workload:
     """The trials of an earlier run: each simulated one follows the curve of the recorded one nearest to it."""
-    state, spec = study.state, study.spec
-    jobs = [job for job in state.jobs.values() if len(job.steps)]
+    if (study.spec.space, study.spec.metric) != (spec.space, spec.metric):
+        raise SpecError(
+            f"{study.name} searched another space or followed another metric, so it cannot stand for {spec.name}",
+            hint="simulate like a run of the same study, or with guessed curves",
+        )
+    jobs = [job for job in study.state.jobs.values() if len(job.steps)]
     if not jobs:
         raise SpecError(
             f"no trial of {study.name} has reported {spec.metric}, so there is nothing to simulate from",
             hint="let it run for a while, or simulate with guessed curves",
         )
     table = CurveTable(
-        metric=spec.metric,
+        metric=study.metric,
         points=[spec.space.encode(job.config) for job in jobs],
         curves=[list(zip(job.steps, job.values, strict=True)) for job in jobs],
         encode=spec.space.encode,
     )
-    return Workload(curve=table, seconds_per_step=SublinearSpeed(_seconds_per_step(study)), checkpoint_gb=checkpoint_gb)
+    pace = SublinearSpeed(seconds_per_step or _seconds_per_step(study))
+    return Workload(curve=table, seconds_per_step=pace, checkpoint_gb=checkpoint_gb)
 
 
 def guessed(spec: RunSpec, *, seconds_per_step: float = GUESSED_STEP_S, checkpoint_gb: float | None = 0.05) -> Workload:
@@ -49,11 +56,11 @@ def guessed(spec: RunSpec, *, seconds_per_step: float = GUESSED_STEP_S, checkpoi
 
 
 def _falling(spec: RunSpec, level: float) -> Curve:
-    sign, pace = (1.0 if spec.direction == "minimize" else -1.0), 5.0 / spec.max_steps
+    metric, pace = spec.metric or "value", 5.0 / spec.max_steps
 
     def at(step: int) -> Metrics:
         loss = level + (1.0 - level) * math.exp(-pace * step)
-        return {spec.metric: loss if sign > 0 else 1.0 - loss}
+        return {metric: loss if spec.direction == "minimize" else 1.0 - loss}
 
     return at
 

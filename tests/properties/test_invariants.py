@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -156,3 +157,27 @@ def test_a_policy_that_peeks_is_caught() -> None:
         theirs = [encode_turn(x.event, x.decisions) for x in played(scrambled) if x.event.at <= moment]
         caught += ours != theirs
     assert caught >= 5
+
+
+def test_the_random_studies_are_eventful() -> None:
+    """Promises are cheap where nothing happens: every kind of trouble must be common among the cases."""
+    seen: Counter[str] = Counter()
+    for number in range(200):
+        state, journal = play(random_case(random.Random(f"eventful/{number}")))
+        entries = list(journal.read())
+        seen["revoked"] += state.revocations > 0
+        seen["lost work"] += state.lost_steps > 0
+        seen["denied"] += state.denials > 0
+        seen["out of money"] += "paid" in state.ending
+        seen["out of time"] += "deadline" in state.ending
+        seen["all done"] += "nothing is left" in state.ending
+        seen["failed code"] += any(job.failures for job in state.jobs.values())
+        seen["resumed"] += any(
+            isinstance(x, d.StartSegment) and x.resume_from is not None for entry in entries for x in entry.decisions
+        )
+        seen["refunded"] += any(isinstance(x.event, e.LeaseEnded) and x.event.refunded_usd > 0 for x in entries)
+        seen["on demand near the deadline"] += any(
+            isinstance(x, d.RequestLease) and "deadline is near" in x.why for entry in entries for x in entry.decisions
+        )
+    assert all(count >= 5 for count in seen.values()), seen
+    assert len(seen) == 10

@@ -27,6 +27,9 @@ from shoestring.worker.loading import TrainFunction, describe, load_function
 from shoestring.worker.play import Ending, play_function
 from shoestring.world.clock import RunClock
 
+_LEAD_S = 60.0
+"""Market seconds before the end of prepaid time at which a trial is asked to save and leave."""
+
 
 class InlineBackend:
     def __init__(
@@ -63,6 +66,14 @@ class InlineBackend:
         if request.lease not in self._leases:
             self._leases[request.lease] = Tenancy.asked(self._provider, request, self._clock.now())
             self._untold[request.lease] = 0
+
+    def recall(self, request: RequestLease, granted_at: float) -> None:
+        """A lease of an earlier process ended with it. When that was nobody knows: paid for until now at the most."""
+        tenancy = Tenancy(request=request, end_by=request.end_by, answered_at=granted_at)
+        now = self._clock.now()
+        tenancy.end(self._provider, max(granted_at, min(now, request.end_by)), "released")
+        self._leases[request.lease] = tenancy
+        self._untold[request.lease] = 0
 
     def extend(self, extension: ExtendLease) -> None:
         tenancy = self._leases.get(extension.lease)
@@ -132,8 +143,8 @@ class InlineBackend:
             self._clock,
             self._out,
             self._store,
-            scratch=self._run_dir / "segments" / start.segment,
-            leave_at=min(tenancy.notice_at for tenancy in tenancies),
+            run_dir=self._run_dir,
+            leave_at=min(_leave_at(tenancy, now) for tenancy in tenancies),
             gone_at=min(tenancy.due()[0] for tenancy in tenancies),
             limit_at=limit,
             save_every_s=self._plans.pop(start.segment, math.inf),
@@ -208,6 +219,11 @@ class InlineBackend:
 
     def close(self) -> None:
         """Machines of this backend end with the process, so there is nothing to let go of."""
+
+
+def _leave_at(tenancy: Tenancy, now: float) -> float:
+    """When to save and go: at the notice, or shortly before prepaid time ends, but not before half of it is used."""
+    return min(tenancy.notice_at, max(tenancy.end_by - _LEAD_S, (now + tenancy.end_by) / 2))
 
 
 def _first_step(start: StartSegment) -> int:

@@ -15,9 +15,6 @@ from shoestring.worker.checkpoint import Keeper
 from shoestring.worker.task import LOG
 from shoestring.world.clock import RunClock
 
-_LEAD_S = 60.0
-"""Market seconds before the end of prepaid time at which a trial is asked to save and leave."""
-
 
 class MachineGone(BaseException):
     """Unwinds user code whose machine is gone. Not an Exception: it is none of user code's business."""
@@ -36,7 +33,7 @@ class InlineHost:
         out: list[Event],
         store: CheckpointStore,
         *,
-        scratch: Path,
+        run_dir: Path,
         leave_at: float,
         gone_at: float,
         limit_at: float,
@@ -48,16 +45,23 @@ class InlineHost:
         self._out = out
         self._store = store
         self._keeper: Keeper | None = None
-        self.scratch = scratch
-        self.log_path = scratch / LOG
+        self._run_dir = run_dir
         began = clock.now()
-        # A machine about to be given up anyway is used for at least half of what is left of it.
-        self._leave_at = min(leave_at, max(gone_at - _LEAD_S, (began + gone_at) / 2))
+        self._leave_at = leave_at
         self._end_at = min(gone_at, limit_at)
         self.gone_at = gone_at
         self._save_every_s = save_every_s
         self._saved_at = began if save_every_s < math.inf else 0.0
         self.step = self._saved_step = 0 if start.resume_from is None else start.resume_from.step
+
+    @property
+    def scratch(self) -> Path:
+        """The segment's folder; it exists only if there is something to put in it."""
+        return self._run_dir / "segments" / self._start.segment
+
+    @property
+    def log_path(self) -> Path:
+        return self.scratch / LOG
 
     def leaving(self) -> bool:
         now = self._now()
@@ -114,5 +118,10 @@ class InlineHost:
 
     def close(self) -> None:
         """Leave no copy of a checkpoint behind. The common case, no checkpoint at all, touches no disk."""
-        if self._start.resume_from is not None:
-            shutil.rmtree(self.scratch / "checkpoint", ignore_errors=True)
+        if self._start.resume_from is None and self._keeper is None:
+            return
+        shutil.rmtree(self.scratch / "checkpoint", ignore_errors=True)
+        try:
+            self.scratch.rmdir()
+        except OSError:
+            pass  # a log is in it, or it was never made

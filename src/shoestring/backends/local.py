@@ -9,6 +9,7 @@ everything again from the start.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,12 @@ _LEAST_LEAD_S = 0.25
 """Saving takes real time, however fast the market's clock runs."""
 _LEAST_GRACE_S = 0.5
 _BEAT_EVERY_S = 1.0
+
+
+def _arguments(code: Code, folder: Path) -> tuple[str, ...]:
+    """The arguments of the user's script, if it is that script that is running here."""
+    script = folder / (code.function or "").rpartition(":")[0]
+    return tuple(sys.argv) if script.is_file() and Path(sys.argv[0]).resolve() == script.resolve() else ()
 
 
 class LocalBackend:
@@ -52,6 +59,7 @@ class LocalBackend:
         self._metric = metric
         self._folder = (folder or Path.cwd()).resolve()
         self._deadman_s = deadman_s
+        self._argv = _arguments(code, self._folder)
         self._heartbeat = self._run_dir / "heartbeat"
         self._beaten_at = 0.0
         self._leases: dict[LeaseId, Tenancy] = {}
@@ -95,16 +103,17 @@ class LocalBackend:
     def acquire(self, request: RequestLease) -> None:
         if request.lease in self._leases:
             return
-        self._leases[request.lease] = Tenancy.asked(self._provider, request, self._clock.now())
+        tenancy = Tenancy.asked(self._provider, request, self._clock.now())
+        self._record(tenancy)
+        self._leases[request.lease] = tenancy
         self._untold[request.lease] = 0
-        self._record(request.lease)
 
     def extend(self, extension: ExtendLease) -> None:
         tenancy = self._leases.get(extension.lease)
         if tenancy is None or not tenancy.open or tenancy.due()[0] <= self._clock.now():
             return
         tenancy.end_by = max(tenancy.end_by, extension.end_by)
-        self._record(extension.lease)
+        self._record(tenancy)
         for segment in self._on(extension.lease):
             segment.tell(end_by=self._ends(segment.leases).end_by)
 
@@ -118,8 +127,9 @@ class LocalBackend:
 
     def _end(self, lease: LeaseId, at: float, cause: EndCause) -> None:
         """Record first: should we die now, the next instance finds workers on an ended lease and kills them."""
-        self._leases[lease].end(self._provider, at, cause)
-        self._record(lease)
+        tenancy = self._leases[lease]
+        tenancy.end(self._provider, at, cause)
+        self._record(tenancy)
         for segment in self._leaving + self._on(lease):
             if lease in segment.leases:
                 segment.kill()
@@ -127,10 +137,10 @@ class LocalBackend:
     def inventory(self) -> Iterable[LeaseId]:
         return [lease for lease, tenancy in self._leases.items() if tenancy.open]
 
-    def _record(self, lease: LeaseId) -> None:
-        folder = self._run_dir / "leases" / lease
+    def _record(self, tenancy: Tenancy) -> None:
+        folder = self._run_dir / "leases" / tenancy.request.lease
         folder.mkdir(exist_ok=True)
-        write_json(folder / "lease.json", self._leases[lease])
+        write_json(folder / "lease.json", tenancy)
 
     # -- user code -----------------------------------------------------------------------------------------------------
     def start(self, segment: StartSegment) -> None:
@@ -147,6 +157,7 @@ class LocalBackend:
             resume_from=segment.resume_from,
             function=self._code.function,
             command=self._code.command,
+            argv=self._argv,
             folder=str(self._folder),
             store=str(self._store),
             metric=self._metric,
@@ -165,11 +176,11 @@ class LocalBackend:
         tenancies = [self._leases[lease] for lease in leases if lease in self._leases]
         end_by = min((tenancy.end_by for tenancy in tenancies), default=self._clock.now())
         first = min(tenancies, key=lambda tenancy: tenancy.gone_at, default=None)
-        revoked = first is not None and first.gone_at < 1e17
+        warned = first is not None and first.notice_at < first.gone_at
         return Control(
             end_by=self._clock.wall(end_by),
-            notice_at=self._clock.wall(first.notice_at) if first is not None and revoked else None,
-            gone_at=self._clock.wall(first.gone_at) if first is not None and revoked else None,
+            notice_at=self._clock.wall(first.notice_at) if first is not None and warned else None,
+            gone_at=self._clock.wall(first.gone_at) if first is not None else None,
             lead_s=max(_LEAST_LEAD_S, self._clock.real_s(_LEAD_MARKET_S)),
         )
 

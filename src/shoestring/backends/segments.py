@@ -70,12 +70,12 @@ class LocalSegment:
     def news(self, no_later_than: float) -> Iterator[Event]:
         """What the worker has told since the last look. Nothing it tells is later than the end of its machine."""
         for line in self._tail.read():
-            if self.over:
-                return
             self.last_at = max(self.last_at, min(self._clock.at(line.wall), no_later_than))
             event = self._event(line)
             if event is not None:
                 yield event
+            if self.over:
+                return
 
     def _event(self, line: AnyLine) -> Event | None:
         at, segment, job = self.last_at, self.id, self.task.job

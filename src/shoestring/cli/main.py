@@ -87,5 +87,5 @@ def cli() -> None:
     pass
 
 
-def main() -> NoReturn:
-    sys.exit(cli.main(prog_name="shoestring"))
+def main(args: list[str] | None = None) -> NoReturn:
+    sys.exit(cli.main(args, prog_name="shoestring"))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from shoestring.receipt import Receipt
     from shoestring.study import Study
 
 
@@ -25,9 +27,31 @@ def next_commands(*commands: str) -> None:
 def show_study(study: Study) -> None:
     """The outcome for people: best trial, then the receipt."""
     best = study.best
-    click.echo("no trial has reported a value" if best is None else f"best  {best}")
+    click.echo("no trial has come to a value" if best is None else f"best  {best}")
     click.echo("")
-    click.echo(str(study.receipt))
+    _show_receipt(study.receipt)
+
+
+def _show_receipt(receipt: Receipt) -> None:
+    """Boxes and bold only on a terminal; plain text where it may be read by a program."""
+    if not sys.stdout.isatty():
+        click.echo(str(receipt))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from shoestring.receipt import TITLES
+
+    table = Table(box=None, pad_edge=False, title=None, show_footer=True)
+    *rows, total = receipt.cells()
+    for index, (title, foot) in enumerate(zip(TITLES, total, strict=True)):
+        table.add_column(title, foot, justify="left" if index < 2 else "right", footer_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    console.print(table)
+    for note in receipt.notes():
+        console.print(note, markup=False)
 
 
 def about(study: Study, store: str | None) -> str:

@@ -63,6 +63,8 @@ def _came_to_something(study: Study) -> bool:
     if state.best is not None or (study.spec.kind == "bag" and state.by_status["finished"]):
         return True
     trouble = [job.detail for job in state.jobs.values() if job.detail]
+    if any(len(job.values) for job in state.jobs.values()):
+        trouble.append(f"every value of {study.metric} that was reported is NaN")
     reason = trouble[-1] if trouble else state.ending
     click.echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial got anywhere'}", err=True)
     if state.by_status["failed"]:

@@ -8,7 +8,9 @@ import click
 @click.command(short_help="For programs being run: report a value.")
 @click.argument("values", nargs=-1, required=True, metavar="step=N METRIC=VALUE...")
 def command(values: tuple[str, ...]) -> None:
-    """Report how a job goes, from inside a program that shoestring runs. Printing {"step": 3, "loss": 0.2} does the same.
+    """Report how a job goes, from inside a program that shoestring runs.
+
+    Printing a line {"step": 3, "loss": 0.2} does the same.
 
     \b
       shoestring tell step=3 loss=0.2 accuracy=0.91

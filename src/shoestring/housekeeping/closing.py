@@ -44,7 +44,7 @@ class Closing:
                 at=max(state.now, state.deadline_at - state.spec.wind_down_s),
                 why="everything must be over by the deadline",
             )
-        if isinstance(event, e.TimerFired) and event.name == DEADLINE and state.phase == "running":
+        if _deadline_is_near(state, event) and state.phase == "running":
             yield d.WindDown(why="the deadline is near")
         for segment in list(state.leaving):
             yield d.HaltSegment(
@@ -75,3 +75,8 @@ class Closing:
                 yield d.ReleaseLease(lease=lease.id, why=state.ending)
         if state.phase == "winding_down" and not state.leases:
             yield d.Conclude(best=state.best, why=state.ending)
+
+
+def _deadline_is_near(state: RunView, event: e.Event) -> bool:
+    """A timer that is still set was moved while the event was on its way: the user gave more time."""
+    return isinstance(event, e.TimerFired) and event.name == DEADLINE and DEADLINE not in state.timers

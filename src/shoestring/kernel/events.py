@@ -110,7 +110,7 @@ class JobReported(Event, frozen=True, kw_only=True, tag="JobReported/1"):
     job: JobId
     step: int
     metrics: Metrics
-    """Values that are not finite are null in JSON, with their place and name in the turn's `not_finite`; see `codec`."""
+    """Values that are not finite are null in JSON and named in the turn's `not_finite`; see `codec`."""
 
     @property
     def key(self) -> str:

@@ -74,6 +74,8 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
     listing = state.listings.get(decision.offer)
     if listing is None:
         raise IllegalDecision(f"RequestLease wants {decision.offer}, which this run may not rent")
+    if decision.max_usd_per_hour is not None and not decision.max_usd_per_hour > 0:
+        raise IllegalDecision(f"RequestLease would pay {decision.max_usd_per_hour!r} USD an hour at most")
     state.leases_made += 1
     state.leases[decision.lease] = Lease(
         id=decision.lease,
@@ -85,6 +87,7 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
         max_usd_per_hour=decision.max_usd_per_hour,
         reserve_usd=decision.reserve_usd,
     )
+    state.coming[decision.lease] = None
 
 
 def _open_lease(state: RunState, lease_id: LeaseId, order: str) -> Lease:

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from shoestring.kernel import events as e
-from shoestring.kernel.moves import close_segment, forget_checkpoint, maybe_best, recount_best, update_room, void_timers
+from shoestring.kernel.moves import (
+    close_segment,
+    forget_checkpoint,
+    maybe_best,
+    recount_best,
+    remove_lease,
+    update_room,
+)
 from shoestring.kernel.records import Account
 from shoestring.kernel.spec import amended
 from shoestring.kernel.state import RunState
@@ -36,9 +43,9 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
 
 
 def _lease_denied(state: RunState, event: e.LeaseDenied) -> None:
-    lease = state.leases.pop(event.lease, None)
+    lease = state.leases.get(event.lease)
     if lease is not None:
-        void_timers(state, lease)
+        remove_lease(state, lease)
         state.denials += 1
         state.denied_at[lease.offer] = event.at
 
@@ -56,10 +63,8 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
         return
     for segment_id in list(lease.segments):
         segment = state.segments[segment_id]
-        close_segment(state, segment, "lost", 0, event.at, "", revoked=event.cause != "released")
-    del state.leases[lease.id]
-    state.roomy.pop(lease.id, None)
-    void_timers(state, lease)
+        close_segment(state, segment, "lost", 0, event.at, "", revoked=event.cause in ("revoked", "lost"))
+    remove_lease(state, lease)
     account = state.accounts.setdefault(lease.offer, Account())
     seconds = max(0.0, event.at - (event.at if lease.granted_at is None else lease.granted_at))
     account.leases += 1
@@ -83,13 +88,13 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     if event.segment not in state.segments:
         return
     job = state.jobs[event.job]
-    spec = state.the_spec
     job.latest = event.metrics
     step = event.step
     if step > job.step:
         job.step = step
-    value = event.metrics.get(spec.metric or "")
-    if value is None:
+    spec = state.spec
+    value = None if spec is None else event.metrics.get(spec.metric or "")
+    if spec is None or value is None:
         return
     steps = job.steps
     if steps and steps[-1] >= step:  # told again after a restart from an earlier state, or out of order
@@ -104,8 +109,9 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     else:
         steps.append(step)
         job.values.append(value)
-    if spec.better(value, job.best):
-        job.best = value
+    best = job.best
+    if (value < best if spec.direction == "minimize" else value > best) or (best != best and value == value):
+        job.best = value  # the same as spec.better(): spelled out where every report passes
         maybe_best(state, job)
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 
 from shoestring.kernel.records import Job, JobStatus, Lease, Rest, Segment
 from shoestring.kernel.state import RunState
-from shoestring.kernel.types import CheckpointRef, SegmentCause
+from shoestring.kernel.types import CheckpointRef, LeaseId, SegmentCause
 
 
 def set_status(state: RunState, job: Job, status: JobStatus) -> None:
@@ -27,15 +27,26 @@ def set_status(state: RunState, job: Job, status: JobStatus) -> None:
 
 
 def update_room(state: RunState, lease: Lease) -> None:
-    if lease.usable and lease.free_slots > 0:
-        state.roomy.setdefault(lease.id)
-    else:
-        state.roomy.pop(lease.id, None)
+    """Put an open lease into the indexes it belongs to now."""
+    _belongs(state.roomy, lease, lease.usable and lease.free_slots > 0)
+    _belongs(state.idle, lease, lease.usable and not lease.segments)
+    _belongs(state.coming, lease, lease.granted_at is None and not lease.releasing)
+    _belongs(state.doomed, lease, lease.gone_at is not None or lease.releasing)
 
 
-def void_timers(state: RunState, lease: Lease) -> None:
+def remove_lease(state: RunState, lease: Lease) -> None:
+    del state.leases[lease.id]
+    for index in (state.roomy, state.idle, state.coming, state.doomed):
+        index.pop(lease.id, None)
     for name in lease.timers:
         state.timers.pop(name, None)
+
+
+def _belongs(index: dict[LeaseId, None], lease: Lease, yes: bool) -> None:
+    if yes:
+        index.setdefault(lease.id)
+    else:
+        index.pop(lease.id, None)
 
 
 def fall_back(state: RunState, job: Job, segment: Segment, at: float) -> None:

@@ -32,30 +32,32 @@ class Past:
         self._steps: dict[SegmentId, set[int]] = {}
         self._ended: set[SegmentId] = set()
 
-    def __contains__(self, event: Event) -> bool:
+    def is_news(self, event: Event) -> bool:
+        """Was this never heard of before? Asking counts as hearing."""
         if type(event) is JobReported:
-            if event.segment in self._ended:
-                return True
-            steps = self._steps.get(event.segment)
-            return steps is not None and event.step in steps
-        return event.key in self._keys
-
-    def add(self, event: Event) -> None:
-        if type(event) is JobReported:
-            steps = self._steps.get(event.segment)
+            segment = event.segment
+            steps = self._steps.get(segment)
             if steps is None:
-                self._steps[event.segment] = {event.step}
-            else:
-                steps.add(event.step)
-            return
-        self._keys.add(event.key)
+                if segment in self._ended:
+                    return False
+                self._steps[segment] = {event.step}
+                return True
+            if event.step in steps:
+                return False
+            steps.add(event.step)
+            return True
+        key = event.key
+        if key in self._keys:
+            return False
+        self._keys.add(key)
         if type(event) is SegmentEnded:
             self._ended.add(event.segment)
             self._steps.pop(event.segment, None)
+        return True
 
     def replayed(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.add(entry.event)
+        self.is_news(entry.event)
 
     def forget_entries(self) -> None:
         self.entries.clear()

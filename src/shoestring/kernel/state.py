@@ -48,6 +48,12 @@ class RunState:
         """Open ones: requested or granted, and not yet billed."""
         self.roomy: dict[LeaseId, None] = {}
         """Usable leases with a free slot."""
+        self.idle: dict[LeaseId, None] = {}
+        """Usable leases with nothing on them."""
+        self.coming: dict[LeaseId, None] = {}
+        """Leases asked for and not yet granted."""
+        self.doomed: dict[LeaseId, None] = {}
+        """Open leases that are on notice or being given back."""
         self.segments: dict[SegmentId, Segment] = {}
         """Open ones."""
         self.leases_made = 0
@@ -76,6 +82,11 @@ class RunState:
     @property
     def holds_machines(self) -> bool:
         return bool(self.leases)
+
+    @property
+    def goes_on(self) -> bool:
+        """Is there anything left to wait for? A pause is over once every machine is given back."""
+        return self.phase in ("running", "winding_down") or (self.phase != "concluded" and bool(self.leases))
 
     @property
     def the_spec(self) -> RunSpec:

@@ -24,13 +24,7 @@ class Bench:
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self.policies = tuple((policy, policy.wants) for policy in policies)
-        self._awake: dict[type, bool] = {}
-
-    def listens_to(self, event: type[Event]) -> bool:
-        awake = self._awake.get(event)
-        if awake is None:
-            awake = self._awake[event] = any(event in wants for _, wants in self.policies)
-        return awake
+        self.heard: frozenset[type] = frozenset().union(*(policy.wants for policy in policies))
 
 
 def step(state: RunState, event: Event, bench: Bench, guard: Guard) -> tuple[Decision, ...]:
@@ -40,7 +34,7 @@ def step(state: RunState, event: Event, bench: Bench, guard: Guard) -> tuple[Dec
         state.now = event.at
     evolve(state, event)
     kind = type(event)
-    if not bench.listens_to(kind):  # a policy woken only by decisions sleeps too: no event, no decision
+    if kind not in bench.heard:  # a policy woken only by decisions sleeps too: no event, no decision
         return _NOTHING
     taken: list[Decision] = []
     state.taken = taken

@@ -99,6 +99,21 @@ class RunView:
         return self._state.roomy.keys()
 
     @property
+    def idle(self) -> Collection[LeaseId]:
+        """Usable leases with nothing on them."""
+        return self._state.idle.keys()
+
+    @property
+    def coming(self) -> Collection[LeaseId]:
+        """Leases asked for and not yet granted."""
+        return self._state.coming.keys()
+
+    @property
+    def in_hand(self) -> int:
+        """Leases that count against the limit: those on notice are as good as gone, so they may be replaced."""
+        return len(self._state.leases) - len(self._state.doomed)
+
+    @property
     def segments(self) -> Mapping[SegmentId, Segment]:
         return self._state.segments
 

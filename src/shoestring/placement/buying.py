@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from shoestring.kernel import decisions as d
+from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.placement.matching import RETRY, machines_in_hand, request, slots_missing
+from shoestring.placement.matching import RETRY, request, slots_missing
 
 RETRY_AFTER_S = 60.0
 """How long an offer that was denied is left alone."""
@@ -18,18 +19,18 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
     every price, so it is asked only when there is something to rent."""
     if not state.waiting:
         return
-    room = state.spec.max_machines - machines_in_hand(state)
+    room = state.spec.max_machines - state.in_hand
     if room <= 0:
         return
     missing = slots_missing(state, at_most=room * state.largest_slots)
     if missing <= 0:
         return
-    ranked = rank(state)
-    if not ranked:
-        return
+    first = state.jobs[next(iter(state.waiting))]  # whoever has waited longest must fit, or would wait for ever
+    ranked = [pair for pair in rank(state) if _fits(state, first, pair[0])]
     candidates = [pair for pair in ranked if _not_just_denied(state, pair[0])]
     if not candidates and RETRY not in state.timers:
-        yield d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why="every offer was denied just now: try again")
+        why = "every offer was denied just now" if ranked else "nothing that fits is offered at a price worth paying"
+        yield d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
     if state.leases:  # with nothing in hand, ask all the same: the guard's refusal ends the run with its reason
         candidates = [pair for pair in candidates if _payable(state, pair[0])]
     while missing > 0 and room > 0 and candidates:
@@ -42,6 +43,10 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
             continue
         missing -= state.listings[offer].slots
         room -= 1
+
+
+def _fits(state: RunView, job: Job, offer: Offer) -> bool:
+    return state.listings[offer].slots >= job.slots and job.offer in (None, offer)
 
 
 def _ceiling(state: RunView, offer: Offer) -> float:

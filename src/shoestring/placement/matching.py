@@ -80,7 +80,7 @@ def slots_missing(state: RunView, at_most: int) -> int:
 
     Counting stops at `at_most`: what cannot be rented anyway need not be counted over a hundred thousand jobs.
     """
-    coming = sum(lease.slots for lease in state.leases.values() if lease.granted_at is None and not lease.releasing)
+    coming = sum(state.leases[lease].slots for lease in state.coming)
     wanted = 0
     for job_id in state.waiting:
         wanted += state.jobs[job_id].slots
@@ -89,17 +89,11 @@ def slots_missing(state: RunView, at_most: int) -> int:
     return wanted - coming
 
 
-def machines_in_hand(state: RunView) -> int:
-    """Leases that count against the limit: those on notice are as good as gone, so a replacement may be asked for."""
-    return sum(1 for lease in state.leases.values() if lease.gone_at is None and not lease.releasing)
-
-
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
     """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
-    if state.waiting and any(has_time(state, state.leases[lease]) for lease in state.roomy):
-        return
-    for lease in list(state.leases.values()):
-        if lease.segments or not lease.usable or lease.idle_since is None:
+    for lease_id in list(state.idle):
+        lease = state.leases[lease_id]
+        if lease.idle_since is None:
             continue
         give_back_at = lease.idle_since + idle_s
         quiet = not state.segments and not state.waiting and not state.thinking

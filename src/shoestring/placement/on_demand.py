@@ -24,6 +24,9 @@ class OnDemand:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running":
             return
+        if state.waiting and not state.memo(self, lambda: on_demand_offers(state)):
+            yield d.WindDown(why="every machine on offer is a spot machine, and only on-demand ones are wanted")
+            return
         yield from start_waiting_jobs(state)
         yield from rent_missing(state, on_demand_offers)
         yield from release_idle(state, self.idle_s)

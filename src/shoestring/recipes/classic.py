@@ -86,6 +86,11 @@ def bundle(search: Policy, options: Options) -> tuple[Policy, ...]:
 
 
 def _halving(options: Options, spec: RunSpec) -> dict[str, int]:
+    if spec.metric is None:
+        raise SpecError(
+            f"recipe={spec.recipe!r} compares trials, but the run has no metric",
+            hint="say what to minimize or maximize, or use recipe='given'",
+        )
     grace_steps = options.whole("grace_steps", 1, least=1)
     if grace_steps > spec.max_steps:
         raise SpecError(

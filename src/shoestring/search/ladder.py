@@ -116,7 +116,7 @@ class Ladder:
                 if value < HOPELESS:
                     rung.candidates -= 1
                 if not job.over:
-                    yield d.DropJob(job=job_id, why=self._verdict(rung, value, len(rung.standings) + 1, share, most))
+                    yield d.DropJob(job=job_id, why=_verdict(rung, value, share, most))
             most = rung.sent_on + rung.candidates + most - rung.arrived
 
     def send_on(self, state: RunView) -> Iterator[d.Decision]:
@@ -155,10 +155,11 @@ class Ladder:
                 del rung.standings[index]
                 rung.candidates -= 1
 
-    def _verdict(self, rung: Rung, value: float, rank: int, share: int, most: int) -> str:
-        if value == HOPELESS:
-            return f"its metric at step {rung.step} is not a number that could win"
-        return f"{_nth(rank)} of {rung.arrived} at step {rung.step}: of {most} no more than {share} can go on"
+
+def _verdict(rung: Rung, value: float, share: int, most: int) -> str:
+    if value == HOPELESS:
+        return f"its metric at step {rung.step} is not a number that could win"
+    return f"behind the best {share} of {rung.arrived} at step {rung.step}: of {most} no more than {share} can go on"
 
 
 def _nth(number: int) -> str:

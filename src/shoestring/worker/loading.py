@@ -21,6 +21,9 @@ from shoestring.trial import Trial
 
 TrainFunction = Callable[[Trial], object]
 
+_PACKAGE = Path(__file__).parent.parent
+_OURS = (str(_PACKAGE / "worker"), str(_PACKAGE / "backends"), str(_PACKAGE / "trial.py"), "<")
+"""Frames that say nothing to the author of a training function."""
 _importing: ContextVar[bool] = ContextVar("importing_user_code", default=False)
 
 
@@ -110,7 +113,5 @@ def describe(error: BaseException) -> str:
     if isinstance(error, ShoestringError):
         return f"{error} ({error.hint})" if error.hint else str(error)
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    ours = str(Path(__file__).parent.parent)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-    frames = [frame for frame in frames if not frame.filename.startswith("<")] or frames
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
     return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text

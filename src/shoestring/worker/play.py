@@ -30,12 +30,14 @@ def play_function(
     try:
         function(trial)
     except SystemExit as error:
+        trial.close()
         if error.code:
             return Ending("failed", trial.step, f"called exit({error.code!r})")
     except Exception as error:
         if let_out(error):
             raise
         log(traceback.format_exc())
+        trial.close()
         return Ending("failed", trial.step, describe(error))
     trial.close()
     if trial.left:

@@ -104,6 +104,7 @@ def _restore(task: Task, folder: Path, store: CheckpointStore) -> Path | None:
 
 def _play_function(task: Task, _folder: Path, host: WorkerHost, checkpoint: Path | None) -> Ending:
     os.chdir(task.folder)
+    sys.argv[:] = task.argv or [(task.function or "").rpartition(":")[0]]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # a killed trial should leave its last words in the log

@@ -29,6 +29,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     function: str | None = None
     """"/path/file.py:name" or "module:name"."""
     command: tuple[str, ...] | None = None
+    argv: tuple[str, ...] = ()
+    """What `sys.argv` was when the study was started: files that read their arguments do so when imported, too."""
     folder: str
     """Where user code runs: the folder the study was started in."""
     store: str

@@ -17,6 +17,7 @@ import msgspec
 from shoestring.errors import JournalDamaged, ShoestringError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
+from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.past import Past
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.thinking import answer
@@ -80,18 +81,22 @@ class SimWorld:
                 self.now = max(self.now, recorded.at)
             else:
                 event = self.next_event()
-                if event.key != recorded.key or event.at != recorded.at:
+                if not _same(event, recorded):
                     raise JournalDamaged(
-                        f"entry {entry.seq} records {recorded.key!r} where this simulation comes to {event.key!r}",
+                        f"entry {entry.seq} records {recorded!r} where this simulation comes to {event!r}",
                         hint="simulate on with the same market, workload and seed as before, or start afresh",
                     )
             for decision in entry.decisions:
                 self.carry_out(decision)
 
     def next_event(self) -> e.Event:
-        if self._answered is not None:
-            segment, self._answered = self._answered, None
-            if segment.open:
+        segment = self._answered
+        if segment is not None:
+            self._answered = None
+            if segment.calm and segment.step < segment.until_step and self.now < segment.save_at:  # nearly always
+                self._pushed += 1
+                heappush(self._heap, (self.now + segment.step_s, self._pushed, self._stepped, segment))
+            elif segment.open:
                 self._go_on(segment)
         while True:
             if self._due:
@@ -150,7 +155,7 @@ class SimWorld:
         if lease.over:
             return None
         for segment_id in lease.segments:
-            self._segments[segment_id].halting = True
+            self._segments[segment_id].halt()
         return e.RevocationNoticed(at=at, lease=lease.request.lease, gone_at=gone_at)
 
     def _revoked(self, at: float, lease: _SimLease) -> e.Event | None:
@@ -194,6 +199,10 @@ class SimWorld:
 
     # -- user code -------------------------------------------------------------------------------------------------
     def _start(self, order: d.StartSegment) -> None:
+        if any(lease not in self._leases for lease in order.leases):  # gone in this very moment: the bill is on its way
+            step = 0 if order.resume_from is None else order.resume_from.step
+            self._due.append(e.SegmentEnded(at=self.now, segment=order.segment, step=step, cause="lost"))
+            return
         lease = self._leases[order.leases[0]]
         listing = self.provider.listing(lease.request.offer)
         resume = order.resume_from
@@ -204,7 +213,9 @@ class SimWorld:
             step_s=self.workload.seconds_per_step(order.config, listing, order.slots),
             save_s=self.latencies.save_s(gb),
             curve=self.workload.curve(order.config),
+            until_step=order.until_step,
             saves=self.workload.checkpoint_gb is not None,
+            calm=self.workload.trouble is None,
             checkpoint_bytes=int(gb * 1e9),
         )
         self._segments[order.segment] = segment
@@ -214,11 +225,25 @@ class SimWorld:
         self._push(self.now + self.latencies.start_s + restore_s, self._ready, segment)
         if order.time_limit_s is not None:
             self._push(self.now + order.time_limit_s, self._overran, segment)
+        leave_at = self._leave_at(segment)
+        if leave_at > self.now:  # what is started later than that has been started all the same: let it try
+            self._push(leave_at, self._last_call, segment)
+
+    def _leave_at(self, segment: SimSegment) -> float:
+        return min(self._leases[lease].end_by for lease in segment.order.leases) - self.latencies.lead_s
+
+    def _last_call(self, at: float, segment: SimSegment) -> None:
+        if segment.open:
+            leave_at = self._leave_at(segment)
+            if leave_at > at:  # prepaid for longer since
+                self._push(leave_at, self._last_call, segment)
+            else:
+                segment.halt()
 
     def _ready(self, at: float, segment: SimSegment) -> e.Event | None:
         if not segment.open:
             return None
-        segment.saved_at = at
+        segment.begin(at)
         self._answered = segment
         return e.SegmentStarted(at=at, segment=segment.order.segment)
 
@@ -257,7 +282,7 @@ class SimWorld:
         return self._close(segment, at, "overran") if segment.open else None
 
     def _close(self, segment: SimSegment, at: float, cause: SegmentCause) -> e.SegmentEnded:
-        segment.open = False
+        segment.open = segment.calm = False
         order = segment.order
         del self._segments[order.segment]
         for lease_id in order.leases:
@@ -269,17 +294,17 @@ class SimWorld:
     def _plan_saves(self, plan: d.PlanSaves) -> None:
         segment = self._segments.get(plan.segment)
         if segment is not None:
-            segment.save_every_s = plan.every_s
+            segment.plan_saves(plan.every_s, self.now)
 
     def _save(self, order: d.SaveCheckpoint) -> None:
         segment = self._segments.get(order.segment)
         if segment is not None:
-            segment.save_asked = True
+            segment.ask_to_save()
 
     def _halt(self, order: d.HaltSegment) -> None:
         segment = self._segments.get(order.segment)
         if segment is not None:
-            segment.halting = True
+            segment.halt()
             self._push(self.now + order.grace_s, self._killed, segment)
 
     # -- timers and thoughts ---------------------------------------------------------------------------------------
@@ -302,3 +327,8 @@ class SimWorld:
     def _thought(self, at: float, subject: Any) -> e.Event:
         name, thought = subject
         return e.ThoughtReady(at=at, name=name, answer=thought)
+
+
+def _same(event: e.Event, recorded: e.Event) -> bool:
+    """Equal, or equal once written down: a NaN is not itself, and a journal gives a tuple back as a list."""
+    return event == recorded or encode_turn(event, ()) == encode_turn(recorded, ())

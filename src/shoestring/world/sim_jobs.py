@@ -5,8 +5,10 @@ A workload is a table or a function, never a model fitted in secret: what it say
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from shoestring.errors import SpecError
@@ -43,6 +45,15 @@ class Latencies:
     save_overhead_s: float = 1.0
     restore_overhead_s: float = 1.0
     release_s: float = 2.0
+    lead_s: float = 60.0
+    """How long before its prepaid time ends a worker saves and leaves by itself."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.endswith("_gb_per_s") and not value > 0:
+                raise SpecError(f"{name}={value!r} must be more than 0")
+            if not (value >= 0 and (math.isfinite(value) or name.endswith("_gb_per_s"))):
+                raise SpecError(f"{name}={value!r} must be zero or a positive number of seconds")
 
     def save_s(self, gb: float) -> float:
         return self.save_overhead_s + gb / self.save_gb_per_s
@@ -85,6 +96,14 @@ class CurveTable:
                 f"a table of {len(self.points)} configurations and {len(self.curves)} curves cannot be simulated from",
                 hint="give at least one configuration, each with at least one reported value",
             )
+        if len({len(point) for point in self.points}) > 1:
+            raise SpecError(
+                "the configurations of a table of curves have different numbers of parameters",
+                hint="encode all of them with the same space",
+            )
+        for number, curve in enumerate(self.curves):
+            if any(later[0] <= earlier[0] for earlier, later in pairwise(curve)):
+                raise SpecError(f"the steps of curve {number} do not ascend", hint="sort its values by step")
 
     def __call__(self, config: Config) -> Curve:
         x = tuple(self.encode(config))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -16,20 +17,38 @@ from shoestring.world.sim_jobs import Curve, Trouble
 class SimSegment(msgspec.Struct, kw_only=True):
     order: d.StartSegment
     step: int
+    until_step: int
     step_s: float
     save_s: float
     curve: Curve
     saves: bool
     checkpoint_bytes: int
+    calm: bool
+    """Nobody asked for anything and nothing can go wrong: the next thing is the next step, unless a save is due."""
     saved_step: int = -1
-    saved_at: float = 0.0
     save_every_s: float | None = None
+    save_at: float = math.inf
     save_asked: bool = False
     halting: bool = False
     open: bool = True
 
+    def begin(self, at: float) -> None:
+        if self.save_every_s is not None:
+            self.save_at = at + self.save_every_s
+
+    def plan_saves(self, every_s: float, at: float) -> None:
+        self.save_every_s, self.save_at = every_s, at + every_s
+
+    def ask_to_save(self) -> None:
+        self.save_asked, self.calm = True, False
+
+    def halt(self) -> None:
+        self.halting, self.calm = True, False
+
     def saved(self, at: float) -> e.CheckpointSaved:
-        self.saved_step, self.saved_at, self.save_asked = self.step, at, False
+        self.saved_step, self.save_asked = self.step, False
+        if self.save_every_s is not None:
+            self.save_at = at + self.save_every_s
         order = self.order
         name = f"{order.job}/{self.step:06d}-{order.segment}"
         ref = CheckpointRef(
@@ -48,12 +67,7 @@ def follow_up(
     begun_from = 0 if order.resume_from is None else order.resume_from.step
     reached = segment.step >= order.until_step
     worth_saving = segment.saves and segment.step > max(begun_from, segment.saved_step)
-    if worth_saving and (
-        reached
-        or segment.halting
-        or segment.save_asked
-        or (segment.save_every_s is not None and now - segment.saved_at >= segment.save_every_s)
-    ):
+    if worth_saving and (reached or segment.halting or segment.save_asked or now >= segment.save_at):
         return "save"
     segment.save_asked = False
     if reached:

@@ -1,0 +1,139 @@
+"""What a trial costs beside its training: CPU per trial with 10 reports, against Optuna; start-up, growth, memory.
+
+Ours is the whole product: the inline backend and a journal in SQLite that survives kill -9. Every figure is CPU time
+of this process or of a fresh one, taken in turns with what it is compared with.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.rows import Row, arguments, cpu_s, median_ratio, publish
+
+REPORTS = 10
+
+
+def shoestring_cpu_s(trials: int) -> float:
+    import shoestring as ss
+
+    def train(trial: ss.Trial) -> None:
+        x = trial["x"]
+        for step in trial.steps():
+            trial.report(loss=x * x + 1 / step)
+
+    with tempfile.TemporaryDirectory() as store:
+        return cpu_s(
+            lambda: ss.tune(
+                train,
+                space={"x": ss.uniform(-1, 1), "y": ss.log(1e-4, 1), "z": ss.choice("a", "b")},
+                minimize="loss",
+                max_steps=REPORTS,
+                trials=trials,
+                recipe="random",
+                on="inline",
+                name="bench",
+                store=store,
+            )
+        )
+
+
+def optuna_cpu_s(trials: int, sqlite: bool) -> float:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1, 1)
+        trial.suggest_float("y", 1e-4, 1, log=True)
+        trial.suggest_categorical("z", ["a", "b"])
+        loss = 0.0
+        for step in range(1, REPORTS + 1):
+            loss = x * x + 1 / step
+            trial.report(loss, step)
+        return loss
+
+    with tempfile.TemporaryDirectory() as folder:
+        storage = f"sqlite:///{folder}/optuna.db" if sqlite else None
+        study = optuna.create_study(storage=storage, sampler=optuna.samplers.RandomSampler(seed=0))
+        return cpu_s(lambda: study.optimize(objective, n_trials=trials))
+
+
+def command_cpu_s(*argv: str) -> float:
+    """CPU seconds of a fresh process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def against_optuna(trials: int, sqlite_trials: int, repeats: int) -> list[Row]:
+    shoestring_cpu_s(50)
+    optuna_cpu_s(50, sqlite=False)
+    ours, memory, ratio = median_ratio(
+        lambda: shoestring_cpu_s(trials) / trials, lambda: optuna_cpu_s(trials, sqlite=False) / trials, repeats
+    )
+    database = statistics.median(optuna_cpu_s(sqlite_trials, sqlite=True) / sqlite_trials for _ in range(3))
+    return [
+        Row("durable_cpu_per_trial", 1e3 * ours, "ms", f"{trials} trials x {REPORTS} reports, median of {repeats}"),
+        Row("optuna_memory_cpu_per_trial", 1e3 * memory, "ms", "the same, nothing kept"),
+        Row("optuna_sqlite_cpu_per_trial", 1e3 * database, "ms", f"{sqlite_trials} trials, median of 3"),
+        Row("durable_cpu_vs_optuna_memory", ratio, "ratio", "goal <= 1.0, at least <= 2.0"),
+        Row("durable_cpu_vs_optuna_sqlite", ours / database, "ratio", "goal <= 0.02"),
+    ]
+
+
+def start_up(repeats: int) -> list[Row]:
+    python, folder = sys.executable, Path(sys.executable).parent
+
+    def less_bare(*argv: str) -> Callable[[], float]:
+        return lambda: command_cpu_s(*argv) - bare
+
+    bare = statistics.median(command_cpu_s(python, "-c", "pass") for _ in range(repeats))
+    _, _, importing = median_ratio(
+        less_bare(python, "-c", "import shoestring, shoestring.api"), less_bare(python, "-c", "import numpy"), repeats
+    )
+    helping, theirs, help_ratio = median_ratio(
+        lambda: command_cpu_s(str(folder / "shoestring"), "--help"),
+        lambda: command_cpu_s(str(folder / "optuna"), "--help"),
+        repeats,
+    )
+    return [
+        Row("import_cpu_vs_numpy", importing, "ratio", "shoestring with its API loaded, interpreter taken off; <= 1.5"),
+        Row("help_cpu", 1e3 * helping, "ms", f"optuna --help: {1e3 * theirs:.0f} ms"),
+        Row("help_cpu_vs_optuna", help_ratio, "ratio", "goal <= 0.2"),
+    ]
+
+
+def growth(trials: int) -> list[Row]:
+    """A study of many trials in a process of its own: does the last tenth cost more than the first?"""
+    out = subprocess.run(
+        [sys.executable, "-m", "benchmarks.growth", str(trials)], check=True, capture_output=True, text=True
+    )
+    ratio, rss_mb = (float(word) for word in out.stdout.split())
+    thousands = f"{trials // 1000}k"
+    name = "100k" if trials == 100_000 else thousands
+    return [
+        Row(f"growth_{name}_trials", ratio, "ratio", "CPU per event, last tenth against first; goal <= 1.2"),
+        Row(f"rss_mb_{name}_trials", rss_mb, "MB", "largest resident size of the whole process"),
+    ]
+
+
+def main() -> None:
+    args = arguments(__doc__ or "")
+    rows = against_optuna(200, 20, 3) if args.quick else against_optuna(1000, 100, 7)
+    rows += start_up(5 if args.quick else 11)
+    rows += growth(5_000 if args.quick else 100_000)
+    publish(rows, args.json)
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    main()
+    print(f"({time.monotonic() - began:.0f} s)")

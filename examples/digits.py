@@ -1,0 +1,1 @@
+../src/shoestring/demo_digits.py

@@ -1,0 +1,46 @@
+"""`shoestring stop`: end a run for good, from any shell."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from shoestring.cli.options import NAME, STORE
+from shoestring.cli.output import about, next_commands, show_study
+
+PATIENCE_S = 60.0
+
+
+@click.command(short_help="End a run: save, give the machines back, conclude.")
+@NAME
+@STORE
+def command(name: str | None, store: str | None) -> None:
+    """End the run NAME for good: trials are saved, machines given back, and the receipt is final.
+
+    Works from any shell: a controller that is running is asked to; if there is none, this command does it. To pause
+    instead, press Ctrl-C where it runs.
+    """
+    from shoestring.errors import JournalTaken
+    from shoestring.launch import conclude
+    from shoestring.runs import find_run
+    from shoestring.study import Study
+    from shoestring.world.wishes import leave_wish
+
+    folder = find_run(name, store)
+    study = Study.in_folder(folder)
+    if study.state.concluded:
+        click.echo(f"{study.name} is over already ({study.state.ending})")
+    else:
+        try:
+            conclude(folder)
+        except JournalTaken:
+            leave_wish(folder.path, "stop")
+            click.echo(f"asked the controller of {study.name} to stop", err=True)
+            until = time.monotonic() + PATIENCE_S
+            while not study.refresh().state.concluded and time.monotonic() < until:
+                time.sleep(0.2)
+        if not study.refresh().state.concluded:
+            click.echo(f"{study.name} is still winding down; its machines end by themselves in any case")
+    show_study(study)
+    next_commands(f"shoestring report {about(study, store)}", f"shoestring export {about(study, store)} -o trials.csv")

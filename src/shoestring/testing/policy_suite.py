@@ -1,0 +1,200 @@
+"""PolicySuite: what every policy must keep to, checked on whole simulated studies with revocations and failures.
+
+    class TestMySearch(PolicySuite):
+        def policies(self, spec):
+            return bundle(MySearch(), Options(spec))
+
+`policies` gives all policies of a run in their order, with the ones to be tested among them; it is called again for
+every controller, as after a crash. A run is then taken apart turn by turn: each event is told once more to new
+policies and a state rebuilt from the journal, and the decisions must be those on record.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from shoestring.controller import run
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel.decisions import Decision
+from shoestring.kernel.events import Event, RunStarted
+from shoestring.kernel.past import Entry
+from shoestring.kernel.policy import Policy, Waker
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.state import RunState
+from shoestring.kernel.step import Bench, replay, step
+from shoestring.kernel.types import Config, SegmentId
+from shoestring.kernel.view import RunView
+from shoestring.market.lifetimes import Exponential
+from shoestring.market.prices import PriceBook, PriceTrace
+from shoestring.market.revocation import Lifetimes
+from shoestring.market.simulated import SimulatedProvider
+from shoestring.storage.memory import MemoryJournal
+from shoestring.testing.story import SPEC
+from shoestring.world.sim import SimWorld
+from shoestring.world.sim_jobs import Curve, Trouble, Workload
+
+START = 1_700_000_000.0
+FORBIDDEN = frozenset(
+    {"time", "datetime", "os", "sys", "threading", "multiprocessing", "asyncio", "subprocess", "socket", "logging"}
+    | {"secrets", "uuid"}
+)
+NOT_COMPARED = frozenset({"feed", "memos", "taken"})
+"""Not the state of the run: where prices come from, what policies may keep, what step() itself notes down."""
+
+
+class PolicySuite:
+    spec: RunSpec = SPEC
+    """The study that is simulated; override it if the policies need another."""
+    seeds: Sequence[int] = (1, 2, 3)
+    """Each gives another market, other revocations and other failures."""
+
+    def policies(self, spec: RunSpec) -> Sequence[Policy]:
+        raise NotImplementedError("give the policies of a run, in their order")
+
+    # -- the contract ----------------------------------------------------------------------------------------------
+    def test_each_policy_says_what_wakes_it(self) -> None:
+        for policy in self.policies(self.spec):
+            assert isinstance(policy.wants, frozenset), f"{_name(policy)}.wants is no frozenset"
+            for waker in policy.wants:
+                assert issubclass(waker, Event | Decision), f"{_name(policy)} wants {waker!r}: no event, no decision"
+
+    def test_no_policy_asks_a_clock_or_the_outside(self) -> None:
+        for policy in self.policies(self.spec):
+            reached = _imports(sys.modules[type(policy).__module__]) & FORBIDDEN
+            assert not reached, (
+                f"{_name(policy)} imports {', '.join(sorted(reached))}: time and chance are in the state"
+            )
+
+    def test_every_study_ends_and_every_decision_says_why(self) -> None:
+        for study in self._studies:
+            assert study.state.concluded
+            for entry in study.entries:
+                for decision in entry.decisions:
+                    assert decision.why.strip(), f"{type(decision).__name__} of entry {entry.seq} without a why"
+
+    def test_the_state_is_only_read(self) -> None:
+        for seed in self.seeds:
+            self._play(seed, [_Watched(policy) for policy in self.policies(self.spec)])
+
+    def test_the_same_events_give_the_same_decisions(self) -> None:
+        for study in self._studies:
+            assert self._play(study.seed, self.policies(self.spec)).entries == study.entries
+
+    def test_nothing_is_remembered_outside_the_state(self) -> None:
+        """A controller that took over at any entry decides as the one that saw everything."""
+        for study in self._studies:
+            for index, entry in enumerate(study.entries):
+                state = study.state_before(index)
+                decided = step(state, entry.event, Bench(self.policies(self.spec)), BudgetAndDeadline())
+                assert decided == entry.decisions, f"decided otherwise after a restart before entry {entry.seq}"
+
+    def test_events_that_come_late_or_twice_are_survived(self) -> None:
+        for study in self._studies:
+            rng = random.Random(study.seed)
+            told = [entry.event for entry in study.entries if not isinstance(entry.event, RunStarted)]
+            for _ in range(40):
+                state = study.state_before(rng.randrange(1, len(study.entries)))
+                bench = Bench(self.policies(self.spec))
+                for event in rng.choices(told, k=5):
+                    if not state.concluded and _could_be_heard(state, event):
+                        step(state, event, bench, BudgetAndDeadline())
+
+    # -- the studies -----------------------------------------------------------------------------------------------
+    @cached_property
+    def _studies(self) -> list[_Study]:
+        return [self._play(seed, self.policies(self.spec)) for seed in self.seeds]
+
+    def _play(self, seed: int, policies: Sequence[Policy]) -> _Study:
+        world, journal = _revoking_world(self.spec, seed), MemoryJournal()
+        opening = RunStarted(at=START, spec=self.spec, seed=seed)
+        state = run(world, journal, policies, BudgetAndDeadline(), first=[opening])
+        return _Study(seed, state, list(journal.read()))
+
+
+class _Study:
+    def __init__(self, seed: int, state: RunState, entries: list[Entry]) -> None:
+        self.seed, self.state, self.entries = seed, state, entries
+
+    def state_before(self, index: int) -> RunState:
+        state = RunState(self.state.feed)
+        for entry in self.entries[:index]:
+            replay(state, entry)
+        return state
+
+
+class _Watched:
+    """The policy, with the state compared whenever it has had it in its hands."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    @property
+    def wants(self) -> frozenset[Waker]:
+        return self._policy.wants
+
+    def decide(self, state: RunView, event: Event) -> Iterator[Decision]:
+        before = _snapshot(state)
+        for decision in self._policy.decide(state, event):
+            assert _snapshot(state) == before, f"{_name(self._policy)} wrote to the state on {type(event).__name__}"
+            yield decision
+            before = _snapshot(state)
+        assert _snapshot(state) == before, f"{_name(self._policy)} wrote to the state on {type(event).__name__}"
+
+
+def _snapshot(view: RunView) -> str:
+    return repr({name: value for name, value in vars(view._state).items() if name not in NOT_COMPARED})
+
+
+def _could_be_heard(state: RunState, event: Event) -> bool:
+    """News of a job or machine can come late or twice, but not before there is such a job or machine."""
+    job = getattr(event, "job", None)
+    return job is None or job in state.jobs
+
+
+def _revoking_world(spec: RunSpec, seed: int) -> SimWorld:
+    rng = random.Random(seed)
+    traces = {}
+    for listing in spec.listings:
+        if listing.offer.spot:
+            times = [START - 3600.0, *sorted(START + rng.uniform(0, spec.deadline_s) for _ in range(8))]
+            prices = [listing.on_demand_usd_per_hour * rng.uniform(0.1, 0.9) for _ in times]
+            traces[listing.offer] = PriceTrace(listing.offer, times, prices)
+    provider = SimulatedProvider(
+        spec.listings,
+        PriceBook(traces, spec.listings),
+        Lifetimes(Exponential(1800.0), seed),
+        seed=seed,
+        denial_share=0.2,
+        provision_s=40.0,
+    )
+
+    def curve(config: Config) -> Curve:
+        level = sum(value for value in config.values() if isinstance(value, float))
+        return lambda at_step: {spec.metric or "loss": level + 1 / at_step}
+
+    def trouble(config: Config, segment: SegmentId, at_step: int) -> Trouble | None:  # noqa: ARG001
+        return "fail" if random.Random(f"{seed}/{segment}/{at_step}").random() < 0.03 else None
+
+    workload = Workload(curve=curve, seconds_per_step=lambda *_: 120.0, checkpoint_gb=0.1, trouble=trouble)
+    return SimWorld(provider, workload, start=START)
+
+
+def _imports(module: object) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(inspect.getsource(module))):  # type: ignore[arg-type]
+        names: Iterable[str] = ()
+        if isinstance(node, ast.Import):
+            names = (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = (node.module,)
+        found.update(name.partition(".")[0] for name in names)
+    return found
+
+
+def _name(policy: Policy) -> str:
+    return type(policy).__name__

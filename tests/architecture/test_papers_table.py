@@ -1,0 +1,88 @@
+"""Every equation of a paper has one home in the code, and docs/papers.md tells where, and which test holds it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import shoestring
+
+PACKAGE = Path(shoestring.__file__).parent
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "docs" / "papers.md"
+
+_TAG = re.compile(r"(?<!the )Paper: (?P<paper>[A-Z]\w+) (?P<rule>[^\n]+?)\.?(?=\n|$|  )")
+_ROW = re.compile(r"\| (?P<paper>\w+) \| (?P<rule>[^|]+) \| `(?P<home>[\w.]+)` \| (?P<tests>[^|]+) \|")
+_TEST = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<name>[\w:]+)`")
+
+Rule = tuple[str, str]
+"""Paper, and the equation, algorithm line or section in it."""
+
+
+def rules_in(text: str, module: str) -> list[tuple[Rule, str]]:
+    """Each rule that a docstring of this source says it holds, with the dotted name of what holds it."""
+    found: list[tuple[Rule, str]] = []
+
+    def walk(node: ast.AST, name: str) -> None:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for tag in _TAG.finditer(ast.get_docstring(node) or ""):
+                found.append(((tag["paper"], tag["rule"].strip()), name))
+        for child in ast.iter_child_nodes(node):
+            walk(child, f"{name}.{child.name}" if hasattr(child, "name") else name)
+
+    walk(ast.parse(text), module)
+    return found
+
+
+def homes() -> dict[Rule, list[str]]:
+    """Where the docstrings of the package say that each rule lives."""
+    found: dict[Rule, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(["shoestring", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+        for rule, home in rules_in(path.read_text(encoding="utf-8"), module):
+            found[rule].append(home)
+    return dict(found)
+
+
+def rows() -> list[re.Match[str]]:
+    return list(_ROW.finditer(TABLE.read_text(encoding="utf-8")))
+
+
+def test_docstrings_are_read_at_every_level() -> None:
+    source = '''"""A module.  Paper: SpotTune section III."""
+class A:
+    def f(self):
+        """Chance.  Paper: SciSpot Eq. 1.
+
+        Differs from the paper: clipped.
+        """
+'''
+    assert rules_in(source, "m") == [(("SpotTune", "section III"), "m"), (("SciSpot", "Eq. 1"), "m.A.f")]
+
+
+def test_every_rule_has_one_home() -> None:
+    found = homes()
+    assert found, "no docstring has a line `Paper: ...` any more"
+    for rule, places in found.items():
+        assert len(places) == 1, f"{' '.join(rule)} has {len(places)} homes: {', '.join(places)}"
+
+
+def test_the_table_is_the_one_in_the_docstrings() -> None:
+    told = {(row["paper"], row["rule"].strip()): row["home"] for row in rows()}
+    assert len(told) == len(rows()), f"{TABLE.name} tells of a rule twice"
+    assert told == {rule: places[0] for rule, places in homes().items()}, f"{TABLE} is stale"
+
+
+def test_every_rule_names_tests_that_exist() -> None:
+    for row in rows():
+        named = list(_TEST.finditer(row["tests"]))
+        assert named, f"{row['paper']} {row['rule']} names no test: write `path/test_x.py::test_name`"
+        for test in named:
+            path = ROOT / test["file"]
+            assert path.is_file(), f"{row['paper']} {row['rule']} names {test['file']}, which is not there"
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+            for part in test["name"].split("::"):
+                assert part in names, f"{test['file']} has no {part}, which {TABLE.name} names"

@@ -1,0 +1,22 @@
+"""The backends we ship keep the laws of backends."""
+
+from shoestring.backends.inline import InlineBackend
+from shoestring.testing.backend_suite import BackendSuite, Rig
+from tests.backends.backends_at_work import local, processes_of
+
+
+class TestLocal(BackendSuite):
+    def make(self, rig: Rig):
+        return local(rig)
+
+    def running(self, rig: Rig):
+        return processes_of(rig.run_dir)
+
+
+class TestInline(BackendSuite):
+    runs_beside = False
+
+    def make(self, rig: Rig):
+        return InlineBackend(
+            rig.run_dir, code=rig.code, provider=rig.provider, clock=rig.clock, store=rig.store, metric="loss"
+        )

@@ -1,0 +1,189 @@
+"""The same command again, other budgets, other shells: what a run does over its life."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from shoestring.runs import RunFolder
+from shoestring.study import Study
+from tests.cli.prompt import Prompt, refused
+
+SHOESTRING = [sys.executable, "-c", "from shoestring.cli import main; main()"]
+
+SLOW = """
+import time
+def train(trial):
+    for step in trial.steps():
+        time.sleep(0.03)
+        trial.report(loss=1 / step + trial["lr"])
+        with trial.save() as folder:
+            if folder:
+                (folder / "step").write_text(str(step))
+"""
+
+
+def test_a_study_runs_and_ends_in_best_trial_receipt_and_next_commands(prompt: Prompt) -> None:
+    result = prompt("run", prompt.study())
+    assert result.exit_code == 0, result.output
+    assert "best  Trial " in result.output
+    assert "total" in result.output
+    assert "next: shoestring report study" in result.output
+
+
+def test_the_same_command_after_the_end_shows_the_result_and_says_so(prompt: Prompt) -> None:
+    file = prompt.study()
+    first = prompt("run", file)
+    entries = len(list(RunFolder(Path(".shoestring/study")).entries()))
+    again = prompt("run", file)
+    assert again.exit_code == 0
+    assert "is over" in again.output
+    assert "--fresh" in again.output
+    assert first.stdout == again.stdout
+    assert len(list(RunFolder(Path(".shoestring/study")).entries())) == entries
+
+
+def test_fresh_moves_the_old_run_aside(prompt: Prompt) -> None:
+    file = prompt.study()
+    prompt("run", file)
+    result = prompt("run", file, "--fresh")
+    assert result.exit_code == 0
+    assert Path(".shoestring/study.old-1/journal.sqlite").exists()
+    assert Path(".shoestring/study/journal.sqlite").exists()
+
+
+def test_options_override_the_file_and_names_and_stores_can_be_chosen(prompt: Prompt) -> None:
+    result = prompt("run", prompt.study(), "--trials", "2", "--name", "two trials", "--store", "elsewhere", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["name"] == "two trials"
+    assert len(told["trials"]) == 2
+    assert Path("elsewhere/two trials/journal.sqlite").exists()
+
+
+def test_a_toml_file_and_a_python_file_make_the_same_trials(prompt: Prompt) -> None:
+    prompt.study()
+    spec = 'function = "study.py:train"\nminimize = "loss"\ntrials = 4\nmax_steps = 4\non = "inline"\n'
+    prompt.write("spec.toml", spec + "[space]\nlr = {float = [0, 1]}\n")
+    from_python = json.loads(prompt("run", "study.py", "--json").stdout)
+    from_toml = json.loads(prompt("run", "spec.toml", "--json").stdout)
+    keys = ("trial", "step", "value", "config.lr", "status")
+    assert [[t[k] for k in keys] for t in from_toml["trials"]] == [[t[k] for k in keys] for t in from_python["trials"]]
+
+
+def test_a_program_in_a_yaml_file_runs_as_real_processes(prompt: Prompt) -> None:
+    prompt.write("job.py", 'import sys\nfor i in (1, 2):\n    print(\'{"step": %d, "loss": %s}\' % (i, sys.argv[1]))\n')
+    spec = f"command: {sys.executable} job.py {{lr}}\nspace: {{lr: [0.5, 0.25]}}\nminimize: loss\n"
+    prompt.write("spec.yaml", spec + "max_steps: 2\nrecipe: grid\n")
+    result = prompt("run", "spec.yaml")
+    assert result.exit_code == 0, result.output
+    assert "loss 0.25" in result.output
+
+
+def test_a_simulation_is_kept_beside_the_run_and_says_what_it_is_made_of(prompt: Prompt) -> None:
+    file = prompt.study()
+    words = ["--budget", "5", "--deadline", "6h", "--trials", "9"]
+    guessed = prompt("simulate", file, *words)
+    assert guessed.exit_code == 0, guessed.output
+    assert "curves are guessed" in guessed.output
+    assert prompt("run", file).exit_code == 0
+    recorded = prompt("simulate", file, *words)
+    assert "trials behave as in study" in recorded.output
+    assert "spot" in prompt("report", "study-simulated", "--log").output
+
+
+def test_ctrl_c_pauses_and_the_same_command_goes_on_with_a_larger_budget(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="6", max_steps="18", on='"local"')
+    words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "30h", "--budget"]
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    running = subprocess.Popen([*SHOESTRING, *words, "3"], stderr=subprocess.PIPE, text=True)
+    _until(lambda: _steps(study) > 20)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said
+    assert "given back" in said
+    assert "Go on with the same command" in said
+    assert study.refresh().status == "paused"
+    assert not study.state.leases
+
+    result = prompt(*words, "4")
+    assert result.exit_code == 0, result.output
+    assert study.refresh().status == "concluded"
+    assert study.spec.budget_usd == 4
+    assert study.state.lost_steps == 0
+    assert "you set the budget to $4.00" in str(study.log())
+
+
+def test_kill_9_and_the_same_command_goes_on(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="4", max_steps="12", on='"local"')
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
+    _until(lambda: _steps(study) > 8)
+    running.kill()
+    running.wait()
+    before = study.refresh().state.seq
+    assert study.status == "interrupted"
+    result = prompt("run", file)
+    assert result.exit_code == 0, result.output
+    assert "going on with study" in result.output
+    assert study.refresh().status == "concluded"
+    assert study.state.seq > before
+    assert study.best is not None
+
+
+def test_stop_from_another_shell_ends_a_running_study(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    running = subprocess.Popen([*SHOESTRING, "run", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _until(lambda: _steps(study) > 4)
+    refused(prompt("run", file), "is running this study", code=3)
+    assert prompt("status", "study").exit_code == 0
+    result = prompt("stop", "study")
+    assert result.exit_code == 0, result.output
+    assert running.wait(timeout=30) == 0
+    assert study.refresh().status == "concluded"
+    assert "asked to stop" in study.state.ending
+    assert "is over already" in prompt("stop").output
+
+
+def test_stop_ends_a_run_that_nobody_drives(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
+    _until(lambda: _steps(study) > 4)
+    running.kill()
+    running.wait()
+    assert prompt("stop").exit_code == 0
+    assert study.refresh().status == "concluded"
+    assert not study.state.leases
+
+
+def _steps(study: Study) -> int:
+    try:
+        return sum(job.step for job in study.refresh().state.jobs.values())
+    except Exception:
+        return 0  # the journal is not there yet
+
+
+def _until(happened: object) -> None:
+    patience = time.monotonic() + 30
+    while not happened():  # type: ignore[operator]
+        assert time.monotonic() < patience, "nothing happened for half a minute"
+        time.sleep(0.05)
+
+
+def test_help_teaches_and_is_quick(prompt: Prompt) -> None:
+    text = prompt("--help").output
+    for word in ("shoestring demo", "Exit codes", "130", "SHOESTRING_HOME"):
+        assert word in text
+    for command in ("run", "simulate", "status", "report", "why", "export", "stop", "demo", "tell"):
+        assert prompt(command, "--help").exit_code == 0
+    began = os.times()
+    subprocess.run([*SHOESTRING, "--help"], check=True, capture_output=True)
+    ended = os.times()
+    assert ended.children_user - began.children_user < 1.0

@@ -1,0 +1,39 @@
+"""A study on real processes under a market that takes machines back: `python restless_study.py STORE STEP_S`."""
+
+import sys
+import time
+
+import shoestring as ss
+
+STORE, STEP_S, STEPS = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+
+
+def train(trial):
+    trained = int((trial.checkpoint / "trained").read_text()) if trial.checkpoint else 0
+    for step in trial.steps():
+        time.sleep(trial["step_s"])
+        trained += 1
+        if trained != step:
+            raise RuntimeError(f"step {step} after {trained - 1} trained: a checkpoint and its step do not agree")
+        trial.report(loss=abs(trial["x"] - 0.3) + 1 / step)
+        with trial.save() as folder:
+            if folder:
+                (folder / "trained").write_text(str(trained))
+
+
+ss.tune(
+    train,
+    space={"x": ss.uniform(0, 1), "step_s": STEP_S},
+    minimize="loss",
+    trials=8,
+    max_steps=STEPS,
+    max_machines=3,
+    recipe="random",
+    budget="$5",
+    deadline="3d",
+    seed=7,
+    name="restless",
+    store=STORE,
+    market={"kind": "modern", "interruptions_per_hour": 2.0, "speedup": 500, "seed": 3},
+    options={"checkpointing": "periodic"},
+)

@@ -1,0 +1,91 @@
+"""kill -9 for the controller of a real run, again and again: the study ends as if nothing had happened."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shoestring.kernel.decisions import DropCheckpoint
+from shoestring.kernel.events import CheckpointSaved, JobReported
+from shoestring.runs import RunFolder
+from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.study import Study
+from tests.backends.backends_at_work import processes_of
+
+STUDY = Path(__file__).with_name("restless_study.py")
+
+
+def controller(store, step_s, steps):
+    return subprocess.Popen(
+        [sys.executable, str(STUDY), str(store), str(step_s), str(steps)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+
+
+@pytest.mark.parametrize(
+    ("kills", "step_s", "steps"), [(6, 0.02, 30), pytest.param(32, 0.1, 40, marks=pytest.mark.heavy)]
+)
+def test_a_killed_controller_is_followed_by_one_that_ends_the_study_the_same(tmp_path, kills, step_s, steps):
+    finish(controller(tmp_path / "undisturbed", 0.0, steps))
+    rng = random.Random(kills)
+    killed = 0
+    while killed < kills:
+        process = controller(tmp_path / "killed", step_s, steps)
+        try:
+            process.wait(0.25 + 0.5 * rng.random())
+        except subprocess.TimeoutExpired:
+            killed += 1
+        else:
+            assert process.returncode == 0, process.stderr.read().decode()
+            break
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+    assert killed >= kills, f"the study was over after {killed} kills"
+    finish(controller(tmp_path / "killed", step_s, steps))
+
+    folder = RunFolder(tmp_path / "killed" / "restless")
+    study, undisturbed = Study.in_folder(folder), Study.in_folder(RunFolder(tmp_path / "undisturbed" / "restless"))
+    state = study.state
+    assert state.concluded
+    assert (state.best, state.jobs[state.best].best) == (
+        undisturbed.state.best,
+        undisturbed.state.jobs[state.best].best,
+    )
+    assert {job.status for job in state.jobs.values()} == {"finished"}
+    assert not state.leases
+    assert state.spent_usd <= 5.0
+    every_acknowledged_checkpoint_is_whole(folder, tmp_path / "back")
+    no_step_was_told_twice_by_a_segment(folder)
+    until = time.monotonic() + 5
+    while processes_of(folder.path) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert processes_of(folder.path) == {}
+
+
+def every_acknowledged_checkpoint_is_whole(folder, into):
+    saved, dropped = {}, set()
+    for entry in folder.entries():
+        if isinstance(entry.event, CheckpointSaved):
+            saved[entry.event.ref.name] = entry.event.ref
+        dropped |= {decision.ref.name for decision in entry.decisions if isinstance(decision, DropCheckpoint)}
+    store = DirectoryStore(folder.path / "checkpoints")
+    kept = [ref for name, ref in saved.items() if name not in dropped]
+    assert kept
+    for number, ref in enumerate(kept):
+        store.get(ref, into / str(number))
+
+
+def no_step_was_told_twice_by_a_segment(folder):
+    told = [(e.segment, e.step) for entry in folder.entries() if isinstance(e := entry.event, JobReported)]
+    assert len(told) == len(set(told))

@@ -1,0 +1,104 @@
+"""A worker run by hand: a folder, a task, and what it told."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.worker.outbox import Ended, Reported, Saved, Tail
+from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, write_json
+
+
+class Hand:
+    """The hand that starts one worker."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / "s0"
+        self.folder.mkdir()
+        self.heartbeat = tmp_path / "heartbeat"
+        self.heartbeat.touch()
+        self.store = DirectoryStore(tmp_path / "store")
+        self.user_folder = tmp_path / "user code"
+        self.user_folder.mkdir()
+        self.control = Control(end_by=time.time() + 60)
+        self.process = None
+
+    def write(self, name, text):
+        (self.user_folder / name).write_text(text)
+        return name
+
+    def start(self, **task):
+        defaults = {
+            "segment": "s0",
+            "job": "j7",
+            "config": {},
+            "until_step": 3,
+            "folder": str(self.user_folder),
+            "store": str(self.store.root),
+            "metric": "loss",
+            "heartbeat": str(self.heartbeat),
+        }
+        write_json(self.folder / CONTROL, self.control)
+        write_json(self.folder / TASK, Task(**(defaults | task)))
+        self.process = self.spawn()
+        return self
+
+    def spawn(self):
+        with (self.folder / "log.txt").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "shoestring.worker", str(self.folder)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def tell(self, **control):
+        self.control = Control(end_by=self.control.end_by, **control)
+        write_json(self.folder / CONTROL, self.control)
+
+    def lines(self, kind=None):
+        tail = Tail(self.folder / OUTBOX)
+        found = [line for line in tail.read() if kind is None or isinstance(line, kind)]
+        tail.close()
+        return found
+
+    def wait_for(self, kind):
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            if found := self.lines(kind):
+                return found[0]
+            time.sleep(0.005)
+        raise AssertionError(f"no {kind.__name__}: {self.lines()}\n{self.log()}")
+
+    def run(self, **task):
+        self.start(**task)
+        self.process.wait(30)
+        return self.ended()
+
+    def ended(self):
+        found = self.lines(Ended)
+        assert len(found) == 1, f"{self.lines()}\n{self.log()}"
+        return found[0]
+
+    def log(self):
+        return (self.folder / "log.txt").read_text()
+
+    def steps(self):
+        return [line.step for line in self.lines(Reported)]
+
+    def saves(self):
+        return [line.step for line in self.lines(Saved)]
+
+
+@pytest.fixture
+def hand(tmp_path):
+    hand = Hand(tmp_path)
+    yield hand
+    if hand.process is not None and hand.process.poll() is None:
+        os.killpg(hand.process.pid, signal.SIGKILL)
+        hand.process.wait()

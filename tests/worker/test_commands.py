@@ -1,0 +1,290 @@
+"""Any program as a trial: what it gets, what is made of what it prints, how its end is told."""
+
+import json
+import os
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from shoestring.errors import SpecError
+from shoestring.worker.arguments import Desk, fill
+from shoestring.worker.command import CommandRun
+from shoestring.worker.outbox import Ended, Reported
+from shoestring.worker.report import report_from_shell
+
+
+class Notebook:
+    """A host that writes everything down."""
+
+    def __init__(self, tmp_path):
+        self.tmp_path = tmp_path
+        self.reports = []
+        self.saves = {}
+        self.leave_after = None
+
+    def leaving(self):
+        return self.leave_after is not None and len(self.reports) >= self.leave_after
+
+    def save_due(self, _step):
+        raise AssertionError("a program saves when it wants to")
+
+    def reported(self, step, metrics):
+        self.reports.append((step, metrics))
+
+    def folder(self):
+        path = self.tmp_path / "saving"
+        path.mkdir()
+        return path
+
+    def saved(self, step, folder, _began):
+        self.saves[step] = {item.name: item.read_text() for item in folder.rglob("*") if item.is_file()}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a Python script as if it were any program."""
+
+    def run(script, *arguments, until_step=3, metric="loss", leave_after=None, checkpoint=None, **config):
+        (tmp_path / "program.py").write_text(textwrap.dedent(script))
+        run.host = host = Notebook(tmp_path)
+        host.leave_after = leave_after
+        run.log = tmp_path / "log.txt"
+        desk = Desk(tmp_path / "desk")
+        with run.log.open("ab") as log:
+            command = CommandRun(
+                host=host,
+                desk=desk,
+                config=config,
+                until_step=until_step,
+                first_step=0,
+                metric=metric,
+                log=log,
+                own_group=True,
+            )
+            environment = desk.environment(config, checkpoint, until_step, 1)
+            return command.run((sys.executable, "program.py", *arguments), tmp_path, environment)
+
+    return run
+
+
+REPORTING = """
+    import json
+    for step in (1, 2, 3):
+        print(json.dumps({"step": step, "loss": 1 / step}), flush=True)
+"""
+
+
+def test_json_lines_are_reports_and_the_rest_is_the_programs_own_business(run):
+    ending = run(
+        """
+        print("epoch 1, all well")
+        print('{"step": 1, "loss": 0.5, "phase": "warm up"}')
+        print('{"level": "info", "message": "a log line of some other library"}')
+        print('{broken json')
+        print('[1, 2]')
+        print('{"step": 2, "loss": "NaN"}')
+        print('{"loss": 0.25}')
+        """
+    )
+    assert ending == ("reached", 3, "")
+    assert [step for step, _ in run.host.reports] == [1, 2, 3]
+    assert run.host.reports[0][1] == {"loss": 0.5}
+    assert run.host.reports[1][1]["loss"] != run.host.reports[1][1]["loss"]
+    assert "all well" in run.log.read_text()
+
+
+def test_a_muddled_report_is_a_warning_not_a_failure(run):
+    ending = run("""print('{"step": "two", "loss": 1}\\n{"step": 3, "loss": [1]}\\n{"step": 3, "loss": 0.1}')""")
+    assert ending.cause == "reached"
+    assert ending.detail == "2 reports not understood, the first: step='two' is not a whole number from 0 up"
+
+
+def test_parameters_come_as_arguments_environment_and_file(run):
+    ending = run(
+        """
+        import json, os, sys
+        assert sys.argv[1:] == ["--lr=0.1", "two words", "true", "{braces}"], sys.argv
+        assert os.environ["SHOESTRING_PARAM_LR"] == "0.1"
+        assert json.load(open(os.environ["SHOESTRING_PARAMS"])) == {"lr": 0.1, "name": "two words", "nesterov": True}
+        assert os.environ["SHOESTRING_CHECKPOINT"] == ""
+        assert os.environ["SHOESTRING_UNTIL_STEP"] == "3"
+        print('{"step": 3, "loss": 1}')
+        """,
+        "--lr={lr}",
+        "{name}",
+        "{nesterov}",
+        "{{braces}}",
+        lr=0.1,
+        name="two words",
+        nesterov=True,
+    )
+    assert ending == ("reached", 3, "")
+
+
+def test_a_placeholder_that_is_no_parameter_is_named(run):
+    ending = run(REPORTING, "--lr={lrr}", lr=0.1)
+    assert ending.cause == "failed"
+    assert "{lrr}" in ending.detail
+    assert "the parameters are: lr" in ending.detail
+    with pytest.raises(SpecError):
+        fill(["{x}"], {})
+
+
+def test_announced_files_and_folders_become_checkpoints(run):
+    ending = run(
+        """
+        import os, pathlib
+        home = pathlib.Path(os.environ["SHOESTRING_SAVE_TO"])
+        (home / "net.bin").write_text("one")
+        print('{"step": 1, "loss": 1}\\n{"saved": "net.bin", "step": 1}', flush=True)
+        (home / "second").mkdir()
+        (home / "second" / "net.bin").write_text("two")
+        print('{"step": 2, "loss": 1}\\n{"saved": "second", "step": 2}')
+        print('{"saved": "../outside", "step": 2}')
+        """
+    )
+    assert run.host.saves == {1: {"net.bin": "one"}, 2: {"net.bin": "two"}}
+    assert ending.cause == "completed"
+    assert "'../outside' was announced as saved, but is not in SHOESTRING_SAVE_TO" in ending.detail
+
+
+def test_a_checkpoint_is_found_in_the_environment(run, tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "step").write_text("2")
+    run(
+        """
+        import os
+        print('{"step": 3, "loss": %s}' % open(os.environ["SHOESTRING_CHECKPOINT"] + "/step").read())
+        """,
+        checkpoint=tmp_path / "checkpoint",
+    )
+    assert run.host.reports == [(3, {"loss": 2.0})]
+
+
+def test_it_gets_sigterm_when_it_is_time_to_leave_and_may_save(run):
+    ending = run(
+        """
+        import os, pathlib, signal, sys, time
+        def leave(*_):
+            (pathlib.Path(os.environ["SHOESTRING_SAVE_TO"]) / "net").write_text("late")
+            print('{"saved": "net", "step": 1}', flush=True)
+            sys.exit(0)
+        signal.signal(signal.SIGTERM, leave)
+        print('{"step": 1, "loss": 1}', flush=True)
+        time.sleep(60)
+        """,
+        leave_after=1,
+    )
+    assert ending == ("halted", 1, "")
+    assert run.host.saves == {1: {"net": "late"}}
+
+
+def test_a_program_that_knows_nothing_of_signals_is_halted_all_the_same(run):
+    ending = run("""import time; print('{"step": 1, "loss": 1}', flush=True); time.sleep(60)""", leave_after=1)
+    assert ending == ("halted", 1, "")
+
+
+def test_a_program_that_trains_past_its_goal_is_stopped(run):
+    ending = run(
+        """
+        import time
+        for step in range(1, 1000):
+            print('{"step": %d, "loss": 1}' % step, flush=True)
+            time.sleep(0.02)
+        """
+    )
+    assert ending == ("reached", 3, "")
+    assert [step for step, _ in run.host.reports] == [1, 2, 3]
+
+
+def test_a_failure_is_told_with_the_last_line_of_the_error(run):
+    ending = run("""print('{"step": 1, "loss": 1}'); raise ValueError("no such file: data.csv")""")
+    assert ending == ("failed", 1, "ValueError: no such file: data.csv")
+
+
+def test_a_silent_failure_is_told_with_its_exit_code(run):
+    assert run("import os; os._exit(7)").detail == "exit code 7"
+    assert run("import os; os.kill(os.getpid(), 9)").detail == "killed by SIGKILL (out of memory?)"
+
+
+def test_a_program_that_never_reports_the_metric_fails_a_study_but_not_a_bag(run):
+    assert run("print('done')").detail == "never reported 'loss'; reported: nothing"
+    assert run("print('done')", metric=None) == ("completed", 0, "")
+
+
+def test_what_a_program_leaves_running_does_not_hold_us_up(run):
+    began = time.monotonic()
+    ending = run(
+        """
+        import subprocess, sys
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+        print('{"step": 3, "loss": 1}')
+        """
+    )
+    assert ending.cause == "reached"
+    assert time.monotonic() - began < 10
+
+
+def test_a_very_long_line_is_no_report_and_no_trouble(run):
+    ending = run("""print("x" * 3_000_000); print('{"step": 3, "loss": 1}')""")
+    assert ending == ("reached", 3, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "detail"),
+    [
+        (("./nowhere",), "command not found: './nowhere'"),
+        (("./program.py",), "may not run './program.py'"),
+    ],
+)
+def test_a_command_that_cannot_run_says_why(tmp_path, command, detail):
+    (tmp_path / "program.py").touch()
+    host, desk = Notebook(tmp_path), Desk(tmp_path / "desk")
+    with (tmp_path / "log").open("wb") as log:
+        run = CommandRun(
+            host=host, desk=desk, config={}, until_step=1, first_step=0, metric=None, log=log, own_group=True
+        )
+        ending = run.run(command, tmp_path, {})
+    assert ending.cause == "failed"
+    assert ending.detail.startswith(detail)
+
+
+def test_reports_can_come_from_the_shell(run, monkeypatch):
+    source = Path(__file__).parent.parent.parent / "src"
+    ending = run(
+        f"""
+        import sys; sys.path.insert(0, {str(source)!r})
+        from shoestring.worker.report import report_from_shell
+        report_from_shell(3, {{"loss": 0.125}})
+        """
+    )
+    assert ending.cause == "reached"
+    assert run.host.reports == [(3, {"loss": 0.125})]
+    monkeypatch.delenv("SHOESTRING_REPORTS", raising=False)
+    with pytest.raises(SpecError, match="nothing here is listening"):
+        report_from_shell(1, {"loss": 1.0})
+
+
+def test_a_shell_script_in_a_worker_is_noticed_with_all_it_started(hand):
+    hand.write("train.sh", 'echo \'{"step": 1, "loss": 1}\'\nsleep 60\n')
+    hand.start(command=("sh", "train.sh"))
+    hand.wait_for(Reported)
+    hand.tell(halt_by=time.time() + 30)
+    ended = hand.wait_for(Ended)
+    assert (ended.cause, ended.step) == ("halted", 1)
+    hand.process.wait(5)
+
+
+def test_a_command_in_a_worker_goes_on_from_its_checkpoint(hand, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "step").write_text("2")
+    ref = hand.store.put("j7", 2, source, segment="earlier")
+    hand.write("train.sh", 'S=$(cat "$SHOESTRING_CHECKPOINT/step"); echo "{\\"step\\": $((S + 1)), \\"loss\\": $1}"\n')
+    ended = hand.run(command=("sh", "train.sh", "{lr}"), config={"lr": 0.5}, resume_from=ref)
+    assert (ended.cause, ended.step, hand.steps()) == ("reached", 3, [3])
+    assert json.loads((hand.folder / "params.json").read_text()) == {"lr": 0.5}
+    assert os.path.exists(hand.folder / "log.txt")

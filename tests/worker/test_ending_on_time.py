@@ -1,0 +1,101 @@
+"""A worker ends when it has to, with nobody to tell it: prepaid time, taken back, time limit, dead controller."""
+
+import os
+import time
+
+import shoestring.testing.user_code as user_code
+from shoestring.worker.outbox import Ended, GaveBack, Reported
+from shoestring.worker.task import Control
+
+TRAIN, HUNG = f"{user_code.__file__}:train", f"{user_code.__file__}:hung"
+
+
+def group_is_empty(pid):
+    """Nothing alive in the worker's process group; the dead who wait for their burial do not count."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                with open(f"/proc/{entry.name}/stat") as file:
+                    state, _, group = file.read().rpartition(")")[2].split()[:3]
+            except OSError:
+                continue
+            if int(group) == pid and state not in "ZX":
+                return False
+    return True
+
+
+def test_a_trial_saves_and_leaves_just_before_its_prepaid_time_ends(hand):
+    hand.control = Control(end_by=time.time() + 1.2, lead_s=0.6)
+    ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000)
+    assert ended.cause == "halted"
+    assert hand.saves() == [ended.step]
+    assert ended.wall < hand.control.end_by
+
+
+def test_a_hung_trial_is_killed_when_its_prepaid_time_ends_and_its_children_with_it(hand):
+    hand.control = Control(end_by=time.time() + 0.8, lead_s=0.2)
+    ended = hand.run(function=HUNG)
+    assert (ended.cause, ended.step, ended.detail) == ("lost", 1, "the machine's prepaid time was over")
+    assert 0 <= ended.wall - hand.control.end_by < 0.5
+    assert group_is_empty(hand.process.pid)
+
+
+def test_prepaid_time_can_be_made_longer(hand):
+    hand.control = Control(end_by=time.time() + 0.9, lead_s=0.1)
+    hand.start(function=TRAIN, config={"step_s": 0.02}, until_step=60)
+    hand.wait_for(Reported)
+    hand.control = Control(end_by=time.time() + 60)
+    hand.tell()
+    assert hand.wait_for(Ended).cause == "reached"
+
+
+def test_a_machine_is_warned_and_taken_back_on_time_without_a_controller(hand):
+    now = time.time()
+    hand.control = Control(end_by=now + 60, notice_at=now + 0.6, gone_at=now + 1.0)
+    ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000)
+    assert ended.cause == "halted"
+    assert now + 0.6 <= ended.wall < now + 1.0
+
+
+def test_a_trial_that_ignores_the_notice_is_lost(hand):
+    now = time.time()
+    hand.control = Control(end_by=now + 60, notice_at=now + 0.4, gone_at=now + 0.6)
+    ended = hand.run(function=HUNG)
+    assert (ended.cause, ended.detail) == ("lost", "the machine was taken back")
+
+
+def test_a_trial_over_its_time_limit_overran(hand):
+    ended = hand.run(function=HUNG, time_limit_s=0.4)
+    assert (ended.cause, ended.detail) == ("overran", "still running after its time limit of 0.4 s")
+
+
+def test_a_segment_whose_time_was_over_before_it_began_runs_no_user_code(hand):
+    hand.control = Control(end_by=time.time() - 1)
+    ended = hand.run(function=TRAIN)
+    assert (ended.cause, hand.steps()) == ("lost", [])
+
+
+def test_with_the_controller_dead_for_too_long_the_trial_saves_and_gives_the_machine_back(hand):
+    ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000, deadman_s=0.6)
+    assert ended.cause == "halted"
+    assert hand.saves() == [ended.step]
+    assert len(hand.lines(GaveBack)) == 1
+
+
+def test_a_beating_heart_keeps_the_trial_going(hand):
+    hand.start(function=TRAIN, config={"step_s": 0.02}, until_step=50, deadman_s=0.6)
+    while hand.process.poll() is None:
+        hand.heartbeat.touch()
+        time.sleep(0.05)
+    assert hand.ended().cause == "reached"
+
+
+def test_user_code_whose_supervisor_is_killed_does_not_live_on(hand):
+    hand.start(function=TRAIN, config={"step_s": 0.01}, until_step=10_000)
+    hand.wait_for(Reported)
+    hand.process.kill()
+    hand.process.wait()
+    until = time.monotonic() + 5
+    while not group_is_empty(hand.process.pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert group_is_empty(hand.process.pid)
