@@ -1,6 +1,7 @@
 """One large inline study; prints the CPU per event of its last tenth over that of its first, and the peak memory in MB.
 
-A helper of `benchmarks.overhead`, in a process of its own so that the memory is the study's alone.
+A helper of `benchmarks.overhead`, in a process of its own so that the memory is the study's alone. The recipe is ASHA:
+of the searches it has the most to remember.
 """
 
 from __future__ import annotations
@@ -9,54 +10,76 @@ import resource
 import sys
 import tempfile
 import time
+from contextlib import closing
+from pathlib import Path
 
-import shoestring as ss
-from shoestring import progress
-from shoestring.kernel.events import Event
+from shoestring import recipes
+from shoestring.backends.inline import InlineBackend
+from shoestring.controller import run
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel.events import Event, RunStarted
+from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.state import RunState
+from shoestring.market.simulated import SimulatedProvider
+from shoestring.space import from_plain
+from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.sqlite import SqliteJournal
+from shoestring.trial import Trial
+from shoestring.world.clock import RunClock
+from shoestring.world.live import LiveWorld
+
+EVERY = 500
+"""Events between two looks at the CPU clock."""
 
 
-def train(trial: ss.Trial) -> None:
-    x = trial["x"]
+def train(trial: Trial) -> None:
+    x = float(trial["x"])
     for step in trial.steps():
         trial.report(loss=x * x + 1 / step)
 
 
 def main(trials: int) -> None:
-    marks: dict[int, tuple[float, int]] = {}
-    tenth = trials // 10
+    provider = SimulatedProvider.free(slots=1)
+    spec = RunSpec(
+        name="growth",
+        space=from_plain({"x": {"float": [-1, 1]}}),
+        metric="loss",
+        trials=trials,
+        max_steps=10,
+        recipe="asha",
+        listings=provider.listings,
+    )
+    looks: list[tuple[int, float]] = []
 
-    class Watch(progress.LiveLine):
-        """Notes CPU and entries whenever another tenth of the trials is finished."""
+    def watch(state: RunState, _: Event) -> None:
+        if state.seq % EVERY == 0:
+            looks.append((state.seq, time.process_time()))
 
-        def __call__(self, state: RunState, event: Event) -> None:
-            done = state.by_status["finished"]
-            if done % tenth == 0 and done not in marks:
-                marks[done] = (time.process_time(), state.seq)
-            super().__call__(state, event)
-
-    from shoestring import live_run
-
-    live_run.LiveLine = Watch  # type: ignore[misc]
-    with tempfile.TemporaryDirectory() as store:
-        ss.tune(
-            train,
-            space={"x": ss.uniform(-1, 1)},
-            minimize="loss",
-            max_steps=10,
-            trials=trials,
-            recipe="asha",
-            on="inline",
-            name="growth",
-            store=store,
+    with tempfile.TemporaryDirectory() as folder:
+        now = time.time()
+        clock = RunClock(now, now, speedup=1.0)
+        store = DirectoryStore(Path(folder) / "checkpoints")
+        backend = InlineBackend(
+            Path(folder), code=Code(), provider=provider, clock=clock, store=store, metric="loss", function=train
         )
+        with closing(SqliteJournal.open(Path(folder) / "journal.sqlite", survives_power_loss=False)) as journal:
+            state = run(
+                LiveWorld(backend, clock, provider.feed, store),
+                journal,
+                recipes.build(spec),
+                BudgetAndDeadline(),
+                first=[RunStarted(at=now, spec=spec, seed=0, wall_at=now)],
+                watcher=watch,
+            )
+    if len(state.jobs) != trials:
+        raise SystemExit(f"only {len(state.jobs)} of {trials} trials were run")
+    tenth = len(looks) // 10
 
-    def per_event(start: int, end: int) -> float:
-        (cpu_a, seq_a), (cpu_b, seq_b) = marks[start], marks[end]
-        return (cpu_b - cpu_a) / (seq_b - seq_a)
+    def per_event(part: list[tuple[int, float]]) -> float:
+        return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
 
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(per_event(9 * tenth, 10 * tenth) / per_event(0, tenth), peak_mb)
+    print(per_event(looks[-tenth:]) / per_event(looks[:tenth]), peak_mb, state.seq)
 
 
 if __name__ == "__main__":

@@ -112,13 +112,15 @@ def _named(code: object, words: Mapping[str, object], folder: Path, on: Place) -
 
 def _check_program(spec: RunSpec, folder: Path) -> None:
     """A command that is not there would fail once for every trial: better to say so once."""
-    command = spec.code.command
-    if not command or "{" in command[0]:
+    program = spec.code.command[0] if spec.code.command else ""
+    if not program or "{" in program:
         return
-    if which(command[0], path=None if os.sep not in command[0] else str(folder)) is None and not os.access(
-        folder / command[0], os.X_OK
-    ):
-        raise SpecError(f"there is no program {command[0]!r}", hint="check its name, or give the path to it")
+    here = os.sep in program
+    if not (os.access(folder / program, os.X_OK) if here else which(program)):
+        raise SpecError(
+            f"there is no program {program!r}{f' in {folder}' if here else ''}",
+            hint="check its name and that it may be executed, or give the path to it",
+        )
 
 
 def _check_payable(spec: RunSpec, provider: SimulatedProvider) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shoestring.api import simulate, tune
 from shoestring.demo_digits import SPACE, train
-from shoestring.progress import line_of
+from shoestring.progress import LiveLine, line_of
 from shoestring.runs import run_folder
 from shoestring.storage.sqlite import SqliteJournal
 from shoestring.study import Study
@@ -74,7 +74,8 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
 
 
 def _tell(study: Study, say: Say) -> None:
-    say(f" {line_of(study.state)}")
+    if not LiveLine().shown:  # else it stands there already
+        say(f" {line_of(study.state)}")
     say(f" best  {study.best}\n")
     say(str(study.receipt))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shoestring.errors import ShoestringError, SpecError
 from shoestring.launch import begin
-from shoestring.session import Session, at_the_prompt
+from shoestring.prompt import Prompt, at_the_prompt
 from shoestring.specsource import load_spec_file, split_sections
 from shoestring.study import Study
 from shoestring.worker.loading import describe
@@ -19,20 +19,20 @@ from shoestring.worker.loading import describe
 SPEC_FILES = (".yaml", ".yml", ".toml")
 
 
-def run_file(path: Path, session: Session) -> list[Study]:
+def run_file(path: Path, prompt: Prompt) -> list[Study]:
     """Do what the file says, with what the prompt overrides; the studies it came to."""
     if not path.is_file():
         raise SpecError(f"there is no file {path}", hint=f"looked in {Path.cwd()}")
-    with at_the_prompt(session):
+    with at_the_prompt(prompt):
         if path.suffix == ".py":
             _run_script(path)
         elif path.suffix.lower() in SPEC_FILES:
             _run_spec(path)
         else:
             raise SpecError(f"{path} is no study", hint="give a .py file that calls tune(), or a .yaml or .toml spec")
-    if not session.studies:
+    if not prompt.studies:
         raise SpecError(f"{path} starts no study", hint="call shoestring.tune(...) or shoestring.run_bag(...) in it")
-    return session.studies
+    return prompt.studies
 
 
 def _run_script(path: Path) -> None:

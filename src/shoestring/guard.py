@@ -39,8 +39,8 @@ class BudgetAndDeadline:
         if state.phase != "running":
             return d.Refused(wish=wish, why=f"the run is ending: {state.ending}")
         listing = state.listings.get(wish.offer)
-        if listing is None:
-            return wish  # evolve will say that this offer is unknown
+        if listing is None or (wish.max_usd_per_hour is not None and not wish.max_usd_per_hour > 0):
+            return wish  # evolve will say what is wrong with it
         now = state.now
         end_by = min(wish.end_by, state.deadline_at)
         if end_by - now < self.least_s:

@@ -19,8 +19,8 @@ from shoestring.kernel.events import RunStarted, UserAsked
 from shoestring.live_run import Kept, drive, read_kept
 from shoestring.market.synthetic import DEFAULT_START
 from shoestring.progress import LiveLine
+from shoestring.prompt import current_prompt
 from shoestring.runs import RunFolder, find_run, run_folder, set_aside
-from shoestring.session import current_session
 from shoestring.storage.memory import MemoryJournal
 from shoestring.storage.sqlite import SqliteJournal
 from shoestring.study import Study
@@ -35,13 +35,13 @@ from shoestring.world.sim_jobs import Latencies, Workload
 def begin(code: Any, fields: Mapping[str, object], *, kind: str, source: str, folder: Path | None = None) -> Study:
     """Start or go on with what a call or a file describes, as overridden at the prompt."""
     stop_if_importing()
-    session = current_session()
+    prompt = current_prompt()
     said = {field: value for field, value in fields.items() if value is not None}
-    rehearsing = session.mode == "simulate"
-    words = {**said, **session.overrides}
+    rehearsing = prompt.mode == "simulate"
+    words = {**said, **prompt.overrides}
     asked = Asked.gather(code, words, kind=kind, source=source, runs_code=not rehearsing, folder=folder)
     study = rehearse(asked, keep=True) if rehearsing else launch(asked)
-    session.studies.append(study)
+    prompt.studies.append(study)
     return study
 
 
@@ -49,7 +49,7 @@ def begin(code: Any, fields: Mapping[str, object], *, kind: str, source: str, fo
 def launch(asked: Asked) -> Study:
     """Run for real. A run of this name that is the same one goes on; one that is over is shown."""
     folder = run_folder(asked.spec.name, asked.store)
-    say = current_session().say
+    say = current_prompt().say
     if asked.fresh and folder.exists():
         with closing(SqliteJournal.open(folder.journal)):
             pass  # taken for a moment: a run that somebody is driving is not moved from under them
@@ -137,7 +137,7 @@ def _workload(asked: Asked) -> Workload:
     for name, number in numbers.items():
         if not number > 0:
             raise SpecError(f"{name}={number:g} must be more than 0")
-    say = current_session().say
+    say = current_prompt().say
     earlier = _earlier(asked)
     if earlier is not None:
         say(f"trials behave as in {earlier.name}")

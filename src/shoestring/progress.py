@@ -23,7 +23,9 @@ def line_of(state: RunState) -> str:
     parts = [
         f"{done}/{max(spec.trials, len(state.jobs))}",
         f"best {best}",
-        f"{show_usd(state.spent_usd)} of {show_usd(spec.budget_usd)}" if spec.budget_usd else "for nothing",
+        f"{show_usd(state.spent_usd + _accrued_usd(state))} of {show_usd(spec.budget_usd)}"
+        if spec.budget_usd
+        else "for nothing",
         f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
         f"{state.revocations} revoked, {state.lost_steps} lost",
     ]
@@ -31,6 +33,17 @@ def line_of(state: RunState) -> str:
         parts.append(f"{status['failed']} failed")
     waiting_for = _waiting_for(state)
     return " · ".join([*parts, waiting_for] if waiting_for else parts)
+
+
+def _accrued_usd(state: RunState) -> float:
+    """What machines that run have cost so far, at today's price: bills come when they end, and people watch now."""
+    if state.feed is None:  # read from a journal, where only bills are known
+        return 0.0
+    return sum(
+        min(lease.reserve_usd, (state.now - lease.granted_at) / 3600 * state.feed.usd_per_hour(lease.offer, state.now))
+        for lease in state.leases.values()
+        if lease.granted_at is not None
+    )
 
 
 def _waiting_for(state: RunState) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from shoestring.kernel.records import Account
 from shoestring.kernel.state import RunState
+from shoestring.kernel.types import LOCAL
 from shoestring.units import show_duration, show_usd
 
 CENTS = 2
@@ -198,7 +199,7 @@ TITLES = ("machine", "kind", "leases", "hours", "revoked", "refunds", "paid", "o
 
 
 def _kind(row: ReceiptRow) -> str:
-    if row.provider == "local":
+    if row.provider == LOCAL:
         return "yours"
     return "spot" if row.spot else "on demand"
 

@@ -19,7 +19,7 @@ from shoestring.kernel.past import Entry
 from shoestring.kernel.records import Job
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
-from shoestring.kernel.types import Config, JobId, LeaseId, Offer, SegmentId
+from shoestring.kernel.types import Config, JobId, LeaseId, SegmentId
 from shoestring.units import show_duration, show_number, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
@@ -129,7 +129,7 @@ class Tally:
             if isinstance(decision, StartSegment):
                 self._began[decision.segment] = event.at
                 where = self.machines.setdefault(decision.job, {})
-                where.update((_spoken(self.state.leases[lease].offer), None) for lease in decision.leases)
+                where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
 
     def rows(self) -> list[TrialRow]:
         return [self._row(job) for job in self.state.jobs.values()]
@@ -194,10 +194,6 @@ def _cells(row: TrialRow) -> tuple[str, ...]:
 def _aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
-
-
-def _spoken(offer: Offer) -> str:
-    return "this machine" if offer.provider == "local" else str(offer)
 
 
 def show_config(config: Config) -> str:

@@ -8,7 +8,8 @@ from shoestring.backends.inline import InlineBackend
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, SegmentEnded, SegmentStarted
 from shoestring.kernel.spec import Code
-from shoestring.testing.backend_suite import L0, OFFER, S0, S1, START, BackendSuite, Story
+from shoestring.testing.backend_rig import L0, OFFER, S0, S1, START, Story
+from shoestring.testing.backend_suite import BackendSuite
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_an_unknown_parameter_in_a_command(prompt: Prompt) -> None:
 
 
 def test_a_parameter_the_code_asks_for_and_nobody_gives(prompt: Prompt) -> None:
-    refused(prompt("run", prompt.study(train=MISSPELT, max_failures="0")), "learning_rate", "lr", code=1)
+    refused(prompt("run", prompt.study(train=MISSPELT, max_failures="0")), "learning_rate", "lr")
 
 
 def test_an_empty_space(prompt: Prompt) -> None:
@@ -89,16 +89,16 @@ def test_a_file_that_is_not_there(prompt: Prompt) -> None:
 
 # -- user code ---------------------------------------------------------------------------------------------------------
 def test_a_metric_that_is_never_reported(prompt: Prompt) -> None:
-    refused(prompt("run", prompt.study(train=NEVER, max_failures="0")), "without a result", "loss", code=1)
+    refused(prompt("run", prompt.study(train=NEVER, max_failures="0")), "without a result", "loss")
 
 
 def test_metrics_that_are_not_numbers(prompt: Prompt) -> None:
-    refused(prompt("run", prompt.study(train=NAN)), "without a result", code=1)
+    refused(prompt("run", prompt.study(train=NAN)), "without a result")
 
 
 def test_a_function_that_raises(prompt: Prompt) -> None:
     result = prompt("run", prompt.study(train=RAISES, max_failures="1"))
-    refused(result, "no such data set", "study.py:", "4 trials failed", code=1)
+    refused(result, "no such data set", "study.py:", "4 trials failed")
 
 
 def test_a_command_that_does_not_exist(prompt: Prompt) -> None:
@@ -111,7 +111,7 @@ def test_a_program_that_prints_garbage(prompt: Prompt) -> None:
     prompt.write("garbage.py", "import sys\nsys.stdout.buffer.write(bytes(range(256)) * 9 + b'\\n{\"loss\": \\n')\n")
     spec = f"command: {sys.executable} garbage.py\nspace: {{lr: {{float: [0, 1]}}}}\n"
     spec += "minimize: loss\ntrials: 2\nmax_failures: 0\non: inline\n"
-    refused(prompt("run", prompt.write("spec.yaml", spec)), "without a result", "loss", code=1)
+    refused(prompt("run", prompt.write("spec.yaml", spec)), "without a result", "loss")
 
 
 # -- what is on disk ---------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_second_controller(prompt: Prompt) -> None:
     assert prompt("run", file).exit_code == 0
     journal = SqliteJournal.open(Path(".shoestring/study/journal.sqlite"))
     try:
-        refused(prompt("run", file, "--fresh"), "is running this study", code=3)
+        refused(prompt("run", file, "--fresh"), "is running this study")
     finally:
         journal.close()
 

@@ -2,10 +2,11 @@
 
 A document is run from top to bottom in one empty folder:
 
-- A block whose first line is `# file: NAME` is written to that file.
+- A block whose first line is `# file: NAME` is written to that file, without this line.
 - Any other ```python block is a program of its own and must succeed.
 - A ```console block holds commands, `$ shoestring ...` or `$ python ...`, and what they print. Commands must succeed
-  and print what is shown; a line `...` stands for any lines. `make`, `pip` and `git` are for people, and not run.
+  and print what is shown; a line `...` stands for any lines, and /home/you for the folder. `make`, `pip` and `git` are
+  for people, and not run. A command under which nothing is shown may print anything.
 
 A comment on the line before a block changes that: `<!-- not run: reason -->`, `<!-- exit 2 -->` (the last command ends
 so), `<!-- output varies: reason -->` (real processes: run, but not compared).
@@ -47,7 +48,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
+        return "\n".join(self.lines if self.file is None else self.lines[1:]) + "\n"
 
     @property
     def runs(self) -> bool:

@@ -200,8 +200,7 @@ OLD_JOURNAL = """
 "id":"1.0","job":"j1","config":{"lr":0.1,"optimizer":"sgd","batch":8,"n":null,"ok":true},"tags":{"rung":0}},\
 {"type":"RunJob/1","why":"first rung","id":"1.1","job":"j1","until_step":9,"slots":1,"offer":{"provider":"aws",\
 "zone":"us-east-1a","machine":"m6i.large","spot":true}}]}
-{"event":{"type":"PriceChanged/1","at":1.0,"offer":{"provider":"aws","zone":"us-east-1a","machine":"m6i.large",\
-"spot":true},"usd_per_hour":0.031},"decisions":[{"type":"RequestLease/1","why":"cheapest","id":"2.1","lease":"l1",\
+{"event":{"type":"TimerFired/1","at":1.0,"name":"retry-placement"},"decisions":[{"type":"RequestLease/1","why":"cheapest","id":"2.1","lease":"l1",\
 "offer":{"provider":"aws","zone":"us-east-1a","machine":"m6i.large","spot":true},"max_usd_per_hour":0.09,\
 "end_by":900.0,"reserve_usd":0.024},{"type":"StartSegment/1","why":"its turn","id":"2.2","segment":"s1","job":"j1",\
 "leases":["l1"],"config":{"lr":0.1,"optimizer":"sgd"},"until_step":9,"slots":1,"resume_from":{"job":"j1","step":3,\

@@ -90,7 +90,6 @@ def test_time_never_runs_backwards() -> None:
         e.SegmentEnded(at=1.0, segment="s9", step=1, cause="reached"),
         e.TimerFired(at=1.0, name="nobody set it"),
         e.ThoughtReady(at=1.0, name="nobody asked", answer=None),
-        e.PriceChanged(at=1.0, offer=story().spec.listings[0].offer, usd_per_hour=9.0),
     ],
     ids=lambda event: type(event).__name__,
 )

@@ -22,7 +22,7 @@ class Remembers:
     def __init__(self) -> None:
         self.seen = 0
 
-    def decide(self, state, event):
+    def decide(self, state, event):  # noqa: ARG002
         self.seen += 1
         if self.seen == 3:
             yield d.WakeAt(name="third", at=state.now + 1.0, why="three segments have ended")
@@ -31,9 +31,6 @@ class Remembers:
 class AsksTheClock:
     wants = frozenset({e.SegmentEnded})
 
-    def decide(self, state, event):
+    def decide(self, state, event):  # noqa: ARG002
         if time.time() < 0:
             yield d.WindDown(why="too early")
-
-
-POLICIES = {"writes": Writes, "remembers": Remembers, "asks the clock": AsksTheClock}

@@ -25,7 +25,7 @@ def group_is_empty(pid):
 
 
 def test_a_trial_saves_and_leaves_just_before_its_prepaid_time_ends(hand):
-    hand.control = Control(end_by=time.time() + 1.2, lead_s=0.6)
+    hand.control = Control(end_by=time.time() + 2.0, lead_s=0.5)
     ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000)
     assert ended.cause == "halted"
     assert hand.saves() == [ended.step]
@@ -33,7 +33,7 @@ def test_a_trial_saves_and_leaves_just_before_its_prepaid_time_ends(hand):
 
 
 def test_a_hung_trial_is_killed_when_its_prepaid_time_ends_and_its_children_with_it(hand):
-    hand.control = Control(end_by=time.time() + 0.8, lead_s=0.2)
+    hand.control = Control(end_by=time.time() + 1.5, lead_s=0.2)
     ended = hand.run(function=HUNG)
     assert (ended.cause, ended.step, ended.detail) == ("lost", 1, "the machine's prepaid time was over")
     assert 0 <= ended.wall - hand.control.end_by < 0.5
@@ -41,8 +41,8 @@ def test_a_hung_trial_is_killed_when_its_prepaid_time_ends_and_its_children_with
 
 
 def test_prepaid_time_can_be_made_longer(hand):
-    hand.control = Control(end_by=time.time() + 0.9, lead_s=0.1)
-    hand.start(function=TRAIN, config={"step_s": 0.02}, until_step=60)
+    hand.control = Control(end_by=time.time() + 1.5, lead_s=0.1)
+    hand.start(function=TRAIN, config={"step_s": 0.02}, until_step=100)
     hand.wait_for(Reported)
     hand.control = Control(end_by=time.time() + 60)
     hand.tell()
@@ -51,10 +51,10 @@ def test_prepaid_time_can_be_made_longer(hand):
 
 def test_a_machine_is_warned_and_taken_back_on_time_without_a_controller(hand):
     now = time.time()
-    hand.control = Control(end_by=now + 60, notice_at=now + 0.6, gone_at=now + 1.0)
+    hand.control = Control(end_by=now + 60, notice_at=now + 1.5, gone_at=now + 2.5)
     ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000)
     assert ended.cause == "halted"
-    assert now + 0.6 <= ended.wall < now + 1.0
+    assert now + 1.5 <= ended.wall < now + 2.5
 
 
 def test_a_trial_that_ignores_the_notice_is_lost(hand):
@@ -76,7 +76,7 @@ def test_a_segment_whose_time_was_over_before_it_began_runs_no_user_code(hand):
 
 
 def test_with_the_controller_dead_for_too_long_the_trial_saves_and_gives_the_machine_back(hand):
-    ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000, deadman_s=0.6)
+    ended = hand.run(function=TRAIN, config={"step_s": 0.01}, until_step=10_000, deadman_s=1.0)
     assert ended.cause == "halted"
     assert hand.saves() == [ended.step]
     assert len(hand.lines(GaveBack)) == 1

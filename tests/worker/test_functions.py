@@ -196,3 +196,9 @@ def test_a_segment_runs_once_however_often_it_is_started(hand):
         other.wait(20)
     assert hand.steps() == [1, 2, 3, 4, 5]
     assert len(hand.lines(Saved)) == len(hand.lines(Ended)) == 1
+
+
+def test_a_file_that_reads_its_arguments_finds_those_the_study_was_started_with(hand):
+    hand.write("study.py", "import sys\nSCALE = float(sys.argv[1])\ndef train(trial):\n    trial.report(loss=SCALE)\n")
+    assert hand.run(function="study.py:train", until_step=1, argv=("study.py", "0.5")).cause == "reached"
+    assert hand.lines(Reported)[0].metrics == {"loss": 0.5}

@@ -13,7 +13,7 @@ import click
 COMMANDS = ("demo", "run", "simulate", "status", "report", "why", "export", "stop", "tell")
 """In the order in which a newcomer meets them. Each has a module of its name in this package."""
 
-FAILED, BAD_INPUT, TAKEN, INTERRUPTED = 1, 2, 3, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 HELP = """Tune hyper-parameters, or run bags of jobs, on cheap machines that may be taken away: never a cent over the
 budget, never a minute past the deadline, and a receipt at the end.
@@ -33,9 +33,8 @@ command goes on where it was. A NAME left out means the run that was active last
 \b
 Exit codes
     0  all is well
-    1  the run ended without a result, or failed
-    2  bad input: a sentence says what, and the way out
-    3  another controller holds this run
+    1  a fault of shoestring or of a policy: the run is parked, nothing on record is lost
+    2  bad input, or a run that came to no result because of it: a sentence says what, and the way out
   130  interrupted: paused and saved, the same command goes on
 """
 
@@ -65,7 +64,7 @@ class Shoestring(click.Group):
 
 def explain_error(error: Exception) -> int:
     """Say what went wrong, in words; returns the exit code."""
-    from shoestring.errors import JournalTaken, PolicyError, ShoestringError
+    from shoestring.errors import PolicyError, ShoestringError
 
     if os.environ.get("SHOESTRING_DEBUG"):
         traceback.print_exception(error)
@@ -73,8 +72,6 @@ def explain_error(error: Exception) -> int:
         click.echo(f"shoestring: {error}", err=True)
         if error.hint:
             click.echo(f"  {error.hint}", err=True)
-        if isinstance(error, JournalTaken):
-            return TAKEN
         return FAILED if isinstance(error, PolicyError) else BAD_INPUT
     click.echo(f"shoestring: sorry, this should not have happened: {type(error).__name__}: {error}", err=True)
     click.echo("  nothing on record is lost; SHOESTRING_DEBUG=1 shows where it happened", err=True)

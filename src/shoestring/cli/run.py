@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shoestring.cli.main import BAD_INPUT
 from shoestring.cli.options import JSON, overrides, run_options
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
@@ -32,13 +33,13 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
       shoestring run examples/command.yaml --trials 8
     """
     from shoestring.files import run_file
-    from shoestring.session import Session
+    from shoestring.prompt import Prompt
 
     said = overrides(options)
     if said.get("on") == "local" and "market" not in said:
-        said["market"] = "free"
-    session = Session(overrides=said, say=lambda text: click.echo(text, err=True))
-    studies = run_file(file, session)
+        said |= {"market": "free", "speedup": 1.0}
+    prompt = Prompt(overrides=said, say=lambda text: click.echo(text, err=True))
+    studies = run_file(file, prompt)
     if as_json:
         say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])
     else:
@@ -46,7 +47,7 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
             show_study(study)
         _what_next(studies[-1], options["store"])
     if not all(_came_to_something(study) for study in studies):
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(BAD_INPUT)
 
 
 def _what_next(study: Study, store: str | None) -> None:

@@ -22,7 +22,7 @@ LAST_CALL = "last-call:"
 
 @dataclass(frozen=True)
 class Renewal:
-    wants: ClassVar[frozenset[Waker]] = frozenset({e.LeaseGranted, e.TimerFired})
+    wants: ClassVar[frozenset[Waker]] = frozenset((e.LeaseGranted, e.TimerFired))
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         match event:

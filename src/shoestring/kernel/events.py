@@ -17,7 +17,6 @@ from shoestring.kernel.types import (
     JobId,
     LeaseId,
     Metrics,
-    Offer,
     SegmentCause,
     SegmentId,
 )
@@ -45,15 +44,6 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="RunStarted/1"):
     @property
     def key(self) -> str:
         return "started"
-
-
-class PriceChanged(Event, frozen=True, kw_only=True, tag="PriceChanged/1"):
-    offer: Offer
-    usd_per_hour: float
-
-    @property
-    def key(self) -> str:
-        return f"price:{self.offer.provider}/{self.offer.zone}/{self.offer.machine}/{self.offer.spot}@{self.at!r}"
 
 
 class LeaseGranted(Event, frozen=True, kw_only=True, tag="LeaseGranted/1"):
@@ -195,7 +185,6 @@ class PolicyBroke(Event, frozen=True, kw_only=True, tag="PolicyBroke/1"):
 
 AnyEvent = (
     RunStarted
-    | PriceChanged
     | LeaseGranted
     | LeaseDenied
     | RevocationNoticed

@@ -30,6 +30,10 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all immutable values of the kernel."""
 
 
+LOCAL = "local"
+"""The provider of the machine we are on: free, and nobody takes it away."""
+
+
 class Offer(Fact, frozen=True, kw_only=True, order=True):
     """Something for sale: one machine type in one zone of one provider, revocable or not."""
 
@@ -39,6 +43,8 @@ class Offer(Fact, frozen=True, kw_only=True, order=True):
     spot: bool
 
     def __str__(self) -> str:
+        if self.provider == LOCAL:
+            return "this machine"
         return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from shoestring.errors import SpecError
-from shoestring.kernel.types import BillingName, Fact, Listing, Offer
+from shoestring.kernel.types import LOCAL, BillingName, Fact, Listing, Offer
 from shoestring.market import aws_machines, gcp_machines
 
-NOTICE_S = {"aws": 120.0, "gcp": 30.0, "azure": 30.0, "local": 0.0}
+NOTICE_S = {"aws": 120.0, "gcp": 30.0, "azure": 30.0, LOCAL: 0.0}
 """How long before a revocation each provider warns."""
 
 LEGACY_PREEMPTIBLE_LIFE_S = 24 * 3600.0
@@ -173,13 +173,13 @@ def free_listing(slots: int = 1) -> Listing:
     if slots < 1:
         raise SpecError(f"slots={slots!r} must be 1 or more")
     return Listing(
-        offer=Offer(provider="local", zone="here", machine="this-machine", spot=False),
+        offer=Offer(provider=LOCAL, zone="here", machine="this-machine", spot=False),
         vcpus=slots,
         memory_gb=0.0,
         slots=slots,
         on_demand_usd_per_hour=0.0,
         billing="free",
-        notice_s=NOTICE_S["local"],
+        notice_s=NOTICE_S[LOCAL],
     )
 
 

@@ -67,7 +67,7 @@ def _number(name: str, value: object, metric: str | None) -> float | None:
 
 
 def report_from_shell(step: int, metrics: Mapping[str, float]) -> None:
-    """For `shoestring report-step`: add a line to the file the worker beside this program reads."""
+    """For `shoestring tell`: add a line to the file the worker beside this program reads."""
     path = os.environ.get(REPORTS)
     if not path:
         raise SpecError(

@@ -19,7 +19,7 @@ def _say_nothing(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Session:
+class Prompt:
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Fields given on the command line; they win over those in the file."""
     mode: Literal["run", "simulate"] = "run"
@@ -28,18 +28,18 @@ class Session:
     """What the calls came to, in order."""
 
 
-_current: ContextVar[Session | None] = ContextVar("session", default=None)
+_current: ContextVar[Prompt | None] = ContextVar("prompt", default=None)
 
 
-def current_session() -> Session:
-    """The session a file is run in, or one in which nobody has said anything."""
-    return _current.get() or Session()
+def current_prompt() -> Prompt:
+    """The prompt a file is run from, or one at which nobody has said anything."""
+    return _current.get() or Prompt()
 
 
 @contextmanager
-def at_the_prompt(session: Session) -> Iterator[Session]:
-    token = _current.set(session)
+def at_the_prompt(prompt: Prompt) -> Iterator[Prompt]:
+    token = _current.set(prompt)
     try:
-        yield session
+        yield prompt
     finally:
         _current.reset(token)

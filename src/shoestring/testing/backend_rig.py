@@ -1,0 +1,150 @@
+"""What a backend is tried on: a provider that does as the test says, and a story of everything the backend told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from shoestring.kernel.decisions import RequestLease, StartSegment
+from shoestring.kernel.events import Event, JobReported, LeaseGranted
+from shoestring.kernel.spec import Code
+from shoestring.kernel.types import CheckpointRef, Denial, EndCause, Fact, JobId, LeaseId, Offer, SegmentId, Value
+from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.testing import user_code
+from shoestring.world.clock import RunClock
+from shoestring.world.protocol import Backend
+
+OFFER = Offer(provider="test", zone="here", machine="small", spot=True)
+SPEEDUP = 100.0
+START = 1_000_000.0
+L0, L1, S0, S1, J0 = LeaseId("l0"), LeaseId("l1"), SegmentId("s0"), SegmentId("s1"), JobId("j0")
+E = TypeVar("E", bound=Event)
+
+
+class Grant(Fact, frozen=True, kw_only=True):
+    at: float
+
+
+class Bill(Fact, frozen=True, kw_only=True):
+    charged_usd: float
+    refunded_usd: float = 0.0
+
+
+@dataclass
+class ScriptedProvider:
+    """A provider that does what the test says: a dollar a second, granted at once."""
+
+    denied: dict[str, Denial] = field(default_factory=dict)
+    revoked: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Lease -> seconds from its grant to the notice, and to its end."""
+    denial_s: float = 0.0
+
+    def grant(self, request: RequestLease, now: float) -> Grant | Denial:
+        return self.denied.get(request.lease) or Grant(at=now)
+
+    def revocation(
+        self,
+        lease: LeaseId,
+        offer: Offer,  # noqa: ARG002
+        granted_at: float,
+        max_usd_per_hour: float | None,  # noqa: ARG002
+    ) -> tuple[float, float] | None:
+        if lease not in self.revoked:
+            return None
+        notice_s, gone_s = self.revoked[lease]
+        return granted_at + notice_s, granted_at + gone_s
+
+    def bill(
+        self,
+        offer: Offer,  # noqa: ARG002
+        max_usd_per_hour: float | None,  # noqa: ARG002
+        started: float,
+        ended: float,
+        cause: EndCause,  # noqa: ARG002
+    ) -> Bill:
+        return Bill(charged_usd=ended - started)
+
+
+@dataclass
+class Rig:
+    """What a backend under test is made from."""
+
+    run_dir: Path
+    function: str
+    provider: ScriptedProvider
+    clock: RunClock
+    deadman_s: float = 60.0
+
+    @property
+    def code(self) -> Code:
+        return Code(function=f"{user_code.__file__}:{self.function}")
+
+    @property
+    def store(self) -> DirectoryStore:
+        return DirectoryStore(self.run_dir / "checkpoints")
+
+
+class Story:
+    """Everything a backend has told so far."""
+
+    def __init__(self, backend: Backend, rig: Rig) -> None:
+        self.backend = backend
+        self.rig = rig
+        self.events: list[Event] = []
+
+    def rent(self, lease: LeaseId = L0, *, for_s: float = 6000.0) -> None:
+        end_by = self.rig.clock.now() + for_s
+        self.backend.acquire(RequestLease(lease=lease, offer=OFFER, end_by=end_by, why="test"))
+        self.wait_for(LeaseGranted)
+
+    def start(
+        self,
+        segment: SegmentId = S0,
+        *,
+        until_step: int = 3,
+        resume_from: CheckpointRef | None = None,
+        time_limit_s: float | None = None,
+        lease: LeaseId = L0,
+        **config: Value,
+    ) -> StartSegment:
+        order = StartSegment(
+            segment=segment,
+            job=J0,
+            leases=(lease,),
+            config=config,
+            until_step=until_step,
+            resume_from=resume_from,
+            time_limit_s=time_limit_s,
+            why="test",
+        )
+        self.backend.start(order)
+        return order
+
+    def look(self) -> None:
+        self.events.extend(self.backend.poll())
+
+    def wait_for(self, kind: type[E], when: Callable[[E], bool] = lambda _: True) -> E:
+        until = time.monotonic() + 30.0
+        while True:
+            for event in self.told(kind):
+                if when(event):
+                    return event
+            if time.monotonic() > until:
+                raise AssertionError(f"no {kind.__name__} came; there were {self.events}")
+            self.look()
+            time.sleep(0.002)
+
+    def told(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def steps(self, segment: SegmentId = S0) -> list[int]:
+        return [event.step for event in self.told(JobReported) if event.segment == segment]
+
+    def settle(self) -> None:
+        """Give everything back."""
+        for lease in self.backend.inventory():
+            self.backend.release(lease)
+        self.look()

@@ -1,0 +1,131 @@
+"""Closing: how a run ends, whatever the reason, with nothing left that costs money."""
+
+from __future__ import annotations
+
+from unittest.mock import ANY
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring.housekeeping.closing import DEADLINE, Closing
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.placement.cheapest import Cheapest
+from shoestring.testing.story import SPEC, Story, story
+
+LAST_MINUTES = SPEC.deadline_s - SPEC.wind_down_s
+
+
+def halt(why: str) -> d.HaltSegment:
+    return d.HaltSegment(segment="s0", grace_s=SPEC.wind_down_s, why=why)
+
+
+def busy(*policies) -> Story:
+    return story(*policies or (Closing(),), lease="l0", job="j0", running_since=0.0)
+
+
+def wound_down(run: Story, why: str) -> None:
+    """From here on: the segment saves and ends, the machine goes, the run concludes."""
+    assert run.end("j0", "halted", step=0) == [d.ReleaseLease(lease="l0", why=why)]
+    assert run.tell(e.LeaseEnded(at=run.state.now, lease="l0", cause="released", charged_usd=0.1)) == [
+        d.Conclude(best=None, why=why)
+    ]
+    assert run.state.concluded
+
+
+def test_the_deadline_is_known_from_the_start() -> None:
+    run = Story(Closing())
+    assert run.begin()[0] == d.WakeAt(name=DEADLINE, at=LAST_MINUTES, why="everything must be over by the deadline")
+
+
+def test_before_the_deadline_everything_is_saved_and_given_back() -> None:
+    run = busy()
+    run.order(d.WakeAt(name=DEADLINE, at=LAST_MINUTES, why="the story"))
+    why = "the deadline is near"
+    assert run.tell(e.TimerFired(at=LAST_MINUTES, name=DEADLINE)) == [d.WindDown(why=why), halt(why)]
+    wound_down(run, why)
+
+
+def test_a_deadline_that_was_moved_does_not_end_the_run() -> None:
+    run = busy()
+    run.order(d.WakeAt(name=DEADLINE, at=LAST_MINUTES, why="the story"))
+    moved = run.tell(e.UserAsked(at=LAST_MINUTES - 1, wish="amend", deadline_s=2 * SPEC.deadline_s))
+    assert moved == [d.WakeAt(name=DEADLINE, at=2 * SPEC.deadline_s - SPEC.wind_down_s, why=ANY)]
+    assert run.tell(e.TimerFired(at=LAST_MINUTES, name=DEADLINE)) == []  # it was on its way
+    assert run.view.phase == "running"
+
+
+def test_a_run_with_nothing_to_do_ends_by_itself() -> None:
+    run = Story(Closing())
+    _, wind_down, conclude = run.begin()
+    assert (wind_down.why, conclude.why) == ("nothing is left to do", "nothing is left to do")
+    assert run.state.concluded
+
+
+@pytest.mark.parametrize("what", ["a machine", "a timer", "a thought", "a waiting job"])
+def test_a_run_is_not_over_while_something_may_come_of(what: str) -> None:
+    run = story(Closing())
+    match what:
+        case "a machine":
+            run.rent("l0")
+        case "a timer":
+            run.order(d.WakeAt(name="later", at=99.0, why="the story"))
+        case "a thought":
+            run.order(d.Think(name="fit", question="m:f", given=None, why="the story"))
+        case "a waiting job":
+            run.add("j0", until_step=9)
+    assert run.tell(e.TimerFired(at=5.0, name="tick")) == []
+
+
+def test_a_run_that_can_pay_no_machine_any_more_ends_and_says_what_was_missing() -> None:
+    run = story(Cheapest(), Closing(), spec=replace(SPEC, budget_usd=0.001), job="j0")
+    decided = run.tell(e.TimerFired(at=5.0, name="tick"))
+    assert isinstance(decided[0], d.Refused)
+    assert decided[-2:] == [d.WindDown(why=ANY), d.Conclude(best=None, why=ANY)]
+    assert run.view.ending.startswith("no machine can be paid any more: $0.001 of the budget is free, 1m of small")
+
+
+def test_a_pause_saves_everything_and_can_be_taken_up_again() -> None:
+    run = busy()
+    wake, halted = run.tell(e.UserAsked(at=5.0, wish="pause"))
+    assert (wake.name, halted) == (DEADLINE, halt("asked to pause"))
+    assert run.end("j0", "halted", step=0) == [d.ReleaseLease(lease="l0", why="asked to pause")]
+    assert run.tell(e.LeaseEnded(at=8.0, lease="l0", cause="released", charged_usd=0.1)) == []
+    assert (run.view.phase, run.state.concluded) == ("pausing", False)
+    run.tell(e.UserAsked(at=9.0, wish="resume"))
+    assert run.view.phase == "running"
+    assert run.state.jobs["j0"].status == "waiting"
+
+
+def test_a_run_that_is_told_to_stop_concludes() -> None:
+    run = busy()
+    assert run.tell(e.UserAsked(at=5.0, wish="stop"))[1:] == [halt("asked to stop")]
+    wound_down(run, "asked to stop")
+
+
+def test_a_broken_policy_is_answered_by_saving_and_giving_back() -> None:
+    run = busy()
+    assert run.tell(e.PolicyBroke(at=5.0, detail="division by zero")) == [halt("division by zero")]
+    assert run.end("j0", "halted", step=0) == [d.ReleaseLease(lease="l0", why="division by zero")]
+    assert run.tell(e.LeaseEnded(at=8.0, lease="l0", cause="released", charged_usd=0.1)) == []
+    assert run.view.phase == "parking"
+
+
+def test_a_machine_granted_while_the_run_ends_is_given_back_at_once() -> None:
+    run = story(Closing())
+    run.order(d.RequestLease(lease="l0", offer=SPEC.listings[0].offer, end_by=900.0, why="the story"))
+    assert run.tell(e.UserAsked(at=5.0, wish="stop"))[1:] == [d.ReleaseLease(lease="l0", why="asked to stop")]
+    assert run.tell(e.LeaseGranted(at=6.0, lease="l0")) == []  # its release is on the way
+    assert not run.view.roomy
+
+
+@pytest.mark.parametrize(("order", "word"), [(d.DropJob, "dropped"), (d.PauseJob, "paused")])
+def test_a_job_nobody_wants_any_more_is_halted(order, word: str) -> None:
+    class Unwants:
+        wants = frozenset({e.TimerFired})
+
+        def decide(self, state, event):  # noqa: ARG002
+            yield order(job="j0", why="the story")
+
+    run = busy(Unwants(), Closing())
+    assert run.tell(e.TimerFired(at=5.0, name="tick"))[1:] == [halt(f"its trial is {word}")]

@@ -1,0 +1,82 @@
+"""Renewal: machines are prepaid slice by slice; the last slice ends with a save, not with a surprise."""
+
+from __future__ import annotations
+
+from unittest.mock import ANY
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring.housekeeping.renewal import LAST_CALL, RENEW, Renewal
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.testing.story import SPEC, SPOT, Story, story
+
+HALF = SPEC.slice_s / 2
+
+
+def renew(run: Story, at: float) -> list[d.Decision]:
+    return run.tell(e.TimerFired(at=at, name=f"{RENEW}l0"))
+
+
+def test_a_granted_machine_is_looked_at_when_half_its_time_is_over() -> None:
+    run = story(Renewal())
+    run.order(d.RequestLease(lease="l0", offer=SPOT, end_by=SPEC.slice_s, why="the story"))
+    assert run.tell(e.LeaseGranted(at=30.0, lease="l0")) == [
+        d.WakeAt(name=f"{RENEW}l0", at=HALF, about="l0", why="prepaid time is half over then")
+    ]
+
+
+def test_the_next_slice_is_prepaid_at_half_time() -> None:
+    run = story(Renewal(), lease="l0", job="j0", running_since=0.0)
+    extended, wake = renew(run, HALF)
+    assert extended == d.ExtendLease(
+        lease="l0", end_by=HALF + SPEC.slice_s, reserve_usd=ANY, why="1 running: prepay the next slice"
+    )
+    assert extended.reserve_usd == pytest.approx(HALF / 3600 * 0.3 + SPEC.slice_s / 3600 * 1.0)  # paid, and the worst
+    assert wake.at == HALF + SPEC.slice_s / 2
+
+
+def test_an_extension_that_money_cuts_short_is_followed_by_a_last_call() -> None:
+    run = story(Renewal(), spec=replace(SPEC, budget_usd=0.26), lease="l0", job="j0", running_since=0.0)
+    extended, wake = renew(run, HALF)
+    assert SPEC.slice_s < extended.end_by < HALF + SPEC.slice_s
+    assert extended.reserve_usd <= 0.26
+    assert wake.name == f"{LAST_CALL}l0"
+    assert wake.at == extended.end_by - SPEC.wind_down_s
+    assert run.tell(e.TimerFired(at=wake.at, name=wake.name)) == [
+        d.HaltSegment(
+            segment="s0", grace_s=SPEC.wind_down_s, why="its machine's prepaid time ends and no more can be paid"
+        )
+    ]
+    assert run.tell(e.TimerFired(at=wake.at, name=wake.name)) == []
+
+
+def test_a_refused_extension_is_followed_by_a_last_call_in_time() -> None:
+    run = story(Renewal(), spec=replace(SPEC, deadline_s=SPEC.slice_s), lease="l0", job="j0", running_since=0.0)
+    refused, wake = renew(run, HALF)
+    assert isinstance(refused, d.Refused)
+    assert wake.at == SPEC.slice_s - SPEC.wind_down_s
+
+
+@pytest.mark.parametrize("ending", ["notice", "released", "winding down", "gone"])
+def test_a_machine_that_is_leaving_is_not_renewed(ending: str) -> None:
+    run = story(Renewal(), lease="l0", job="j0", running_since=0.0)
+    match ending:
+        case "notice":
+            run.happened(e.RevocationNoticed(at=9.0, lease="l0", gone_at=129.0))
+        case "released":
+            run.order(d.ReleaseLease(lease="l0", why="the story"))
+        case "winding down":
+            run.order(d.WindDown(why="the story"))
+        case "gone":
+            run.happened(e.LeaseEnded(at=9.0, lease="l0", cause="revoked", charged_usd=0.0))
+    assert renew(run, HALF) == []
+
+
+def test_a_machine_whose_time_ran_out_while_nobody_was_alive_is_not_paid_again() -> None:
+    run = story(Renewal(), lease="l0", job="j0", running_since=0.0)
+    refused, last_call = renew(run, SPEC.slice_s + 5.0)
+    assert (type(refused), refused.why) == (d.Refused, "the prepaid time of l0 is over")
+    assert last_call.at == SPEC.slice_s + 5.0
+    assert run.state.leases["l0"].end_by == SPEC.slice_s

@@ -1,0 +1,128 @@
+"""Recipes by name: what they are made of, and what is said when a name or an option is wrong."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring import recipes
+from shoestring.checkpointing.on_notice import OnNotice
+from shoestring.checkpointing.periodic import Periodic
+from shoestring.checkpointing.retention import Retention
+from shoestring.errors import SpecError
+from shoestring.housekeeping.closing import Closing
+from shoestring.housekeeping.renewal import Renewal
+from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.on_demand import OnDemand
+from shoestring.search.asha import Asha
+from shoestring.search.given import Given
+from shoestring.search.grid import Grid
+from shoestring.search.hyperband import Hyperband
+from shoestring.search.random import RandomSearch
+from shoestring.search.successive_halving import SuccessiveHalving
+from shoestring.testing.story import SPEC
+
+SEARCHES = {
+    "asha": Asha(),
+    "hyperband": Hyperband(),
+    "successive_halving": SuccessiveHalving(),
+    "random": RandomSearch(),
+    "grid": Grid(),
+    "given": Given(),
+}
+
+
+def build(recipe: str, **options):
+    return recipes.build(replace(SPEC, recipe=recipe, options=options, given=({"x": 0.5},)))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_recipe_is_a_search_with_everything_around_it_in_order(name: str) -> None:
+    around = [Cheapest(), Periodic(every_s=900.0), Renewal(), Closing(), Retention()]
+    assert build(name) == [SEARCHES[name], *around]
+
+
+def test_options_choose_placement_and_checkpointing() -> None:
+    assert build("random", placement="on_demand", checkpointing="on_notice")[1:3] == [OnDemand(), OnNotice()]
+    assert build("random", every_s="5m")[2] == Periodic(every_s=300.0)
+    assert build("random", every_s=30)[2] == Periodic(every_s=30.0)
+
+
+def test_options_reach_the_search() -> None:
+    assert build("asha", eta=4, grace_steps=2)[0] == Asha(eta=4, grace_steps=2)
+    assert build("hyperband", eta=2)[0] == Hyperband(eta=2)
+    assert build("successive_halving", grace_steps=9)[0] == SuccessiveHalving(grace_steps=9)
+    assert build("grid", points=2)[0] == Grid(points=2)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "says", "hint"),
+    [
+        ("ahsa", {}, "recipe='ahsa' is unknown", "asha"),
+        ("magic", {}, "recipe='magic' is unknown", "known: asha, hyperband"),
+        ("asha", {"etta": 3}, "options.etta=3: the recipe asha has no such option", "eta"),
+        ("random", {"eta": 3}, "the recipe random has no such option", "known: placement"),
+        ("asha", {"eta": 1}, "options.eta=1 is too small", "at least 2"),
+        ("asha", {"eta": 2.5}, "options.eta: 2.5 is not a whole number", "fraction"),
+        ("asha", {"eta": "many"}, "options.eta: 'many' is not a number", "0.001"),
+        ("asha", {"grace_steps": 10}, "options.grace_steps=10 is more than max_steps=9", "lower it"),
+        ("grid", {"points": 0}, "options.points=0 is too small", "at least 1"),
+        ("asha", {"placement": "cheap"}, "options.placement='cheap' is unknown", "cheapest"),
+        ("asha", {"checkpointing": "never"}, "options.checkpointing='never' is unknown", "on_notice"),
+        ("asha", {"every_s": 0}, "options.every_s=0 is no time at all", "15m"),
+        ("asha", {"every_s": "soon"}, "options.every_s='soon' is not a length of time", ""),
+        ("asha", {"checkpointing": "on_notice", "every_s": 60}, "has no such option", ""),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_way_out(recipe: str, options: dict, says: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        build(recipe, **options)
+    assert says in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_a_bag_of_nothing_is_refused() -> None:
+    with pytest.raises(SpecError, match="nothing is"):
+        recipes.build(replace(SPEC, recipe="given"))
+
+
+def test_trials_cannot_be_compared_without_a_metric() -> None:
+    bag = replace(SPEC, kind="bag", metric=None, given=({"x": 0.5},))
+    assert recipes.build(replace(bag, recipe="given"))
+    with pytest.raises(SpecError, match="no metric"):
+        recipes.build(replace(bag, recipe="asha"))
+
+
+def test_every_recipe_says_in_a_line_what_it_does() -> None:
+    described = dict(recipes.describe())
+    assert set(SEARCHES) <= set(described)
+    assert all(line and len(line) < 120 for line in described.values())
+
+
+def tossing(_spec):
+    """Tosses a coin."""
+    return [RandomSearch()]
+
+
+def test_other_packages_add_recipes_that_never_hide_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        metadata.EntryPoint(name=name, value=f"{__name__}:tossing", group=recipes.GROUP) for name in ("toss", "asha")
+    ]
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda _self: tossing)
+    monkeypatch.setattr(metadata, "entry_points", lambda *, group: entries if group == recipes.GROUP else [])
+    assert build("toss") == [RandomSearch()]
+    assert build("asha")[0] == Asha()
+    assert ("toss", "Tosses a coin.") in recipes.describe()
+    with pytest.raises(SpecError) as caught:
+        build("tos")
+    assert "toss" in caught.value.hint
+
+
+def test_installed_packages_are_not_searched_for_a_recipe_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(**_kwargs):
+        raise AssertionError("looked at the installed packages")
+
+    monkeypatch.setattr(metadata, "entry_points", searched)
+    assert build("asha")
