@@ -13,7 +13,7 @@ PACKAGE = Path(shoestring.__file__).parent
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "papers.md"
 
-_TAG = re.compile(r"(?<!the )Paper: (?P<paper>[A-Z]\w+) (?P<rule>[^\n]+?)\.?(?=\n|$|  )")
+_TAG = re.compile(r"\bPaper: (?P<paper>[A-Z]\w+) (?P<rule>[^\n]+?)\.?(?=\n|$|  )")
 _ROW = re.compile(r"\| (?P<paper>\w+) \| (?P<rule>[^|]+) \| `(?P<home>[\w.]+)` \| (?P<tests>[^|]+) \|")
 _TEST = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<name>[\w:]+)`")
 

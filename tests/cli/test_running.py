@@ -98,7 +98,7 @@ def test_a_simulation_is_kept_beside_the_run_and_says_what_it_is_made_of(prompt:
 
 
 def test_ctrl_c_pauses_and_the_same_command_goes_on_with_a_larger_budget(prompt: Prompt) -> None:
-    file = prompt.study(train=SLOW, trials="6", max_steps="18", on='"local"')
+    file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"')
     words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "30h", "--budget"]
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, *words, "3"], stderr=subprocess.PIPE, text=True)

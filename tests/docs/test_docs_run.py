@@ -1,4 +1,4 @@
-"""What the documentation says works: its programs run, its commands end and print as shown, its links lead somewhere."""
+"""The documentation does what it says: programs run, commands end and print as shown, links lead somewhere."""
 
 from __future__ import annotations
 

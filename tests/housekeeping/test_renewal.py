@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from unittest.mock import ANY
 
 import pytest
@@ -44,12 +45,29 @@ def test_an_extension_that_money_cuts_short_is_followed_by_a_last_call() -> None
     assert extended.reserve_usd <= 0.26
     assert wake.name == f"{LAST_CALL}l0"
     assert wake.at == extended.end_by - SPEC.wind_down_s
-    assert run.tell(e.TimerFired(at=wake.at, name=wake.name)) == [
-        d.HaltSegment(
-            segment="s0", grace_s=SPEC.wind_down_s, why="its machine's prepaid time ends and no more can be paid"
-        )
-    ]
-    assert run.tell(e.TimerFired(at=wake.at, name=wake.name)) == []
+
+
+def test_at_the_last_call_money_that_came_free_buys_more_time_and_then_the_work_is_saved() -> None:
+    """Reserved at $1.00 an hour, charged at $0.30: each last call finds less than the one before, until none is left."""
+    run = story(Renewal(), spec=replace(SPEC, budget_usd=0.26), lease="l0", job="j0", running_since=0.0)
+    _, wake = renew(run, HALF)
+    ends = [run.state.leases["l0"].end_by]
+    while True:
+        extended, then = run.tell(e.TimerFired(at=wake.at, name=wake.name))
+        if isinstance(then, d.HaltSegment):
+            break
+        assert isinstance(extended, d.ExtendLease)
+        assert extended.reserve_usd <= 0.26
+        ends.append(extended.end_by)
+        wake = then
+    assert len(ends) > 2
+    gains = [later - earlier for earlier, later in pairwise(ends)]
+    assert gains == sorted(gains, reverse=True)
+    assert then == d.HaltSegment(
+        segment="s0", grace_s=SPEC.wind_down_s, why="its machine's prepaid time ends and no more can be paid"
+    )
+    again = run.tell(e.TimerFired(at=wake.at, name=wake.name))
+    assert not any(isinstance(decision, d.HaltSegment | d.WakeAt) for decision in again)
 
 
 def test_a_refused_extension_is_followed_by_a_last_call_in_time() -> None:

@@ -32,7 +32,7 @@ def finish(process):
 
 
 @pytest.mark.parametrize(
-    ("kills", "step_s", "steps"), [(6, 0.02, 30), pytest.param(32, 0.1, 40, marks=pytest.mark.heavy)]
+    ("kills", "step_s", "steps"), [(4, 0.02, 20), pytest.param(32, 0.1, 40, marks=pytest.mark.heavy)]
 )
 def test_a_killed_controller_is_followed_by_one_that_ends_the_study_the_same(tmp_path, kills, step_s, steps):
     finish(controller(tmp_path / "undisturbed", 0.0, steps))
@@ -58,6 +58,7 @@ def test_a_killed_controller_is_followed_by_one_that_ends_the_study_the_same(tmp
     study, undisturbed = Study.in_folder(folder), Study.in_folder(RunFolder(tmp_path / "undisturbed" / "restless"))
     state = study.state
     assert state.concluded
+    assert [job.config["x"] for job in state.jobs.values()] == [j.config["x"] for j in undisturbed.state.jobs.values()]
     assert (state.best, state.jobs[state.best].best) == (
         undisturbed.state.best,
         undisturbed.state.jobs[state.best].best,

@@ -20,7 +20,7 @@ class Retention:
     When the run concludes, what can never be resumed goes too: only finished jobs and the best keep their last state.
     """
 
-    wants: ClassVar[frozenset[Waker]] = frozenset({e.CheckpointSaved, e.SegmentEnded, d.DropJob, d.Conclude})
+    wants: ClassVar[frozenset[Waker]] = frozenset({e.CheckpointSaved, d.DropJob, d.Conclude})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if isinstance(event, e.CheckpointSaved):

@@ -13,6 +13,7 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Lease
 from shoestring.kernel.types import LeaseId
 from shoestring.kernel.view import RunView
 
@@ -31,29 +32,51 @@ class Renewal:
             case e.TimerFired(name=name) if name.startswith(RENEW):
                 yield from self._renew(state, LeaseId(name.removeprefix(RENEW)))
             case e.TimerFired(name=name) if name.startswith(LAST_CALL):
-                for segment in state.segments_on(LeaseId(name.removeprefix(LAST_CALL))):
-                    if not segment.halting:
-                        yield d.HaltSegment(
-                            segment=segment.id,
-                            grace_s=state.spec.wind_down_s,
-                            why="its machine's prepaid time ends and no more can be paid",
-                        )
+                yield from self._last_call(state, LeaseId(name.removeprefix(LAST_CALL)))
 
     def _renew(self, state: RunView, lease_id: LeaseId) -> Iterator[d.Decision]:
         lease = state.leases.get(lease_id)
         if lease is None or not lease.usable or state.phase != "running":
             return
-        wished = state.now + state.spec.slice_s
-        yield d.ExtendLease(lease=lease_id, end_by=wished, why=f"{_busy(len(lease.segments))}: prepay the next slice")
-        if lease.end_by >= wished:
-            yield self._next_wake(state, lease_id)
-        else:
-            yield d.WakeAt(
-                name=f"{LAST_CALL}{lease_id}",
-                at=max(state.now, lease.end_by - state.spec.wind_down_s),
-                about=lease_id,
-                why="not renewed for a whole slice: save before the prepaid time ends",
-            )
+        yield self._next_slice(state, lease)
+        yield self._next_look(state, lease)
+
+    def _last_call(self, state: RunView, lease_id: LeaseId) -> Iterator[d.Decision]:
+        """Try once more: most of what was reserved at the ceiling has come free again. Else save while it is paid."""
+        lease = state.leases.get(lease_id)
+        if lease is None or not lease.segments:
+            return
+        if lease.usable and state.phase == "running":
+            before = lease.end_by
+            yield self._next_slice(state, lease)
+            if lease.end_by - before > state.spec.wind_down_s:
+                yield self._next_look(state, lease)
+                return
+        for segment in state.segments_on(lease_id):
+            if not segment.halting:
+                yield d.HaltSegment(
+                    segment=segment.id,
+                    grace_s=state.spec.wind_down_s,
+                    why="its machine's prepaid time ends and no more can be paid",
+                )
+
+    def _next_slice(self, state: RunView, lease: Lease) -> d.ExtendLease:
+        return d.ExtendLease(
+            lease=lease.id,
+            end_by=state.now + state.spec.slice_s,
+            why=f"{_busy(len(lease.segments))}: prepay the next slice",
+        )
+
+    def _next_look(self, state: RunView, lease: Lease) -> d.WakeAt:
+        """After an extension, whole, cut short or refused."""
+        if lease.end_by >= state.now + state.spec.slice_s:
+            return self._next_wake(state, lease.id)
+        return d.WakeAt(
+            name=f"{LAST_CALL}{lease.id}",
+            at=max(state.now, lease.end_by - state.spec.wind_down_s),
+            about=lease.id,
+            why="not renewed for a whole slice: save before the prepaid time ends",
+        )
 
     def _next_wake(self, state: RunView, lease_id: LeaseId) -> d.WakeAt:
         half_time = state.leases[lease_id].end_by - state.spec.slice_s / 2

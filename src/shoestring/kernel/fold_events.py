@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from shoestring.errors import SpecError
 from shoestring.kernel import events as e
 from shoestring.kernel.moves import (
     close_segment,
@@ -163,7 +165,8 @@ def _user_asked(state: RunState, event: e.UserAsked) -> None:
     elif event.wish == "stop":
         state.phase, state.ending = "winding_down", "asked to stop"
     elif event.wish == "amend":
-        state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
+        with suppress(SpecError):  # an impossible wish changes nothing
+            state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
 
 
 def _policy_broke(state: RunState, event: e.PolicyBroke) -> None:
