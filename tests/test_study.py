@@ -58,7 +58,7 @@ def test_why_is_told_in_order_and_names_revocations(study: ss.Study) -> None:
     story = study.why(revoked.number)
     assert [line.since_start_s for line in story] == sorted(line.since_start_s for line in story)
     text = str(story)
-    assert text.startswith("0:00:00  invented: ")
+    assert "  invented: " in text.splitlines()[0]
     assert "notice: " in text
     assert "saved on notice at step " in text or "its machine went" in text
 

@@ -16,12 +16,14 @@ from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.market.simulated import SimulatedProvider
 from shoestring.markets import Market, make_market
+from shoestring.search.grid import Grid
 from shoestring.specfile import check_affordable, make_spec
 from shoestring.values import did_you_mean
 from shoestring.worker.loading import address_of
 
 Place = Literal["local", "inline"]
 PLACES = ("local", "inline")
+_LEAST_SLICE_REAL_S = 4.0
 MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
 """Said at the top level of a call for convenience; they belong to the market."""
 
@@ -67,9 +69,13 @@ class Asked:
         if market.kind == "free":
             words.setdefault("max_machines", 1)  # this one; its slots are its cores
         spec = make_spec({"kind": kind, **words}, source=source, needs_code=runs_code)
-        recipes.build(spec)  # an unknown recipe or option is better refused now than when the run has begun
+        search = recipes.build(spec)[0]  # an unknown recipe or option is better refused now than in mid-run
+        if isinstance(search, Grid):  # the grid says how many trials there are
+            spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(search.points))
         if runs_code:
             _check_program(spec, folder)
+        if "slice_s" not in words and runs_code:
+            spec = msgspec.structs.replace(spec, slice_s=_slice_s(spec, market, on))
         if not market.seed:
             market = msgspec.structs.replace(market, seed=spec.seed)
         provider = market.open(spec.deadline_s)
@@ -86,6 +92,12 @@ class Asked:
             fresh=fresh,
             simulation=simulation if isinstance(simulation, Mapping) else {},
         )
+
+
+def _slice_s(spec: RunSpec, market: Market, on: Place) -> float:
+    """How far ahead machines are prepaid: at least seconds of real time, however fast the market's clock goes. Inline
+    nobody can renew a lease while user code runs, so it is paid for whole, as far as the budget reaches."""
+    return spec.deadline_s if on == "inline" else max(spec.slice_s, _LEAST_SLICE_REAL_S * market.speedup)
 
 
 def _place(on: object) -> Place:

@@ -38,6 +38,7 @@ from shoestring.worker.task import read_json, write_json
 from shoestring.world.clock import RunClock
 from shoestring.world.live import LiveWorld
 from shoestring.world.protocol import Backend
+from shoestring.world.thoughts import ThoughtsHere
 
 Wishes = Callable[[RunState, float], Sequence[Event]]
 """What is asked of a run that goes on, given its state and the time on its clock."""
@@ -161,7 +162,8 @@ def _world(
             metric=spec.metric,
             folder=code_folder,
         )
-    return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir)
+    thoughts = ThoughtsHere() if kept.on == "inline" else None
+    return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, thoughts=thoughts)
 
 
 def _recalled(entries: Iterable[Entry]) -> RunState:

@@ -10,7 +10,7 @@ import pytest
 
 import shoestring
 from shoestring import markets, recipes, specfile
-from shoestring.cli.main import COMMANDS, cli
+from shoestring.cli.main import COMMANDS, HELP, cli
 from tests.docs.markdown import DOCUMENTS, ROOT
 
 
@@ -27,6 +27,11 @@ def test_every_command_and_option_is_described(name: str) -> None:
     options = {flag for param in command.params for flag in param.opts if flag.startswith("--")}
     missing = {flag for flag in options if f"`{flag}" not in text and f" {flag} " not in text and flag != "--output"}
     assert not missing, f"docs/cli.md says nothing of {', '.join(sorted(missing))}"
+
+
+def test_exit_codes_are_those_the_program_tells() -> None:
+    told = re.findall(r"^ +(\d+)  ", HELP, flags=re.MULTILINE)
+    assert re.findall(r"^\| (\d+) \|", page("cli.md"), flags=re.MULTILINE) == told
 
 
 def test_every_field_of_a_spec_is_described() -> None:

@@ -48,7 +48,7 @@ def test_an_extension_that_money_cuts_short_is_followed_by_a_last_call() -> None
 
 
 def test_at_the_last_call_money_that_came_free_buys_more_time_and_then_the_work_is_saved() -> None:
-    """Reserved at $1.00 an hour, charged at $0.30: each last call finds less than the one before, until none is left."""
+    """Reserved at $1.00 an hour, charged at $0.30: each last call finds less than the one before, then none."""
     run = story(Renewal(), spec=replace(SPEC, budget_usd=0.26), lease="l0", job="j0", running_since=0.0)
     _, wake = renew(run, HALF)
     ends = [run.state.leases["l0"].end_by]

@@ -201,6 +201,11 @@ class RunView:
         """A generator made from (seed, label, entry): the same on every replay; two draws need two labels."""
         return random.Random(stable_seed(self._state.seed, label, self._state.seq))
 
+    def fixed_rng(self, label: str) -> random.Random:
+        """A generator made from (seed, label) alone: the same whenever it is asked for. The tenth trial of a seed is
+        the same configuration however the events before it fell."""
+        return random.Random(stable_seed(self._state.seed, label))
+
 
 def stable_seed(*parts: object) -> int:
     """The same number for the same parts, on every machine and in every process (unlike `hash`)."""

@@ -36,7 +36,7 @@ def has_room(state: RunView) -> bool:
 
 def given_or_drawn(state: RunView, number: int, job: JobId) -> Config:
     given = state.spec.given
-    return given[number] if number < len(given) else state.spec.space.sample(state.rng(f"config:{job}"))
+    return given[number] if number < len(given) else state.spec.space.sample(state.fixed_rng(f"config:{job}"))
 
 
 def run_all(

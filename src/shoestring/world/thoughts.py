@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from shoestring.kernel.decisions import Think
@@ -112,7 +113,8 @@ class ThoughtsBeside:
             self._process.wait()
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
-                    stream.close()
+                    with suppress(BrokenPipeError):  # a question it did not live to read
+                        stream.close()
             self._process = None
 
 
