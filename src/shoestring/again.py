@@ -17,8 +17,8 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.units import show_duration, show_usd
 
-AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s"})
-"""`wind_down_s` follows from the deadline unless it is given."""
+AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s", "slice_s"})
+"""`wind_down_s` and `slice_s` may follow from the deadline, so they change with it."""
 
 
 def check_same(old: RunSpec, new: RunSpec) -> None:

@@ -64,8 +64,10 @@ def launch(asked: Asked) -> Study:
         return drive(folder, spec, kept, asked.provider, function=asked.function)
     study = Study.in_folder(folder)
     check_same(study.spec, spec)
-    if study.state.concluded:
-        say(f"{spec.name} is over ({study.state.ending}); this is what it came to. To run it again: --fresh")
+    more = amendment(study.state, spec, study.state.now)
+    if study.state.concluded and not (more and study.state.unfinished):
+        ways_out = "a larger --budget or a later --deadline, or --fresh" if study.state.unfinished else "--fresh"
+        say(f"{spec.name} is over ({study.state.ending}); this is what it came to. To go on or again: {ways_out}")
         return study
     say(f"going on with {spec.name}, in {folder.path}")
     kept = msgspec.structs.replace(read_kept(folder), folder=str(asked.folder))

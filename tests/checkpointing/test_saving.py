@@ -89,7 +89,9 @@ def test_the_best_so_far_keeps_its_checkpoint_even_when_dropped() -> None:
     assert dropped(run.tell(e.TimerFired(at=9.0, name="tick"))) == []
 
 
-def test_when_the_run_is_over_finished_jobs_and_the_best_keep_their_last_state() -> None:
+@pytest.mark.parametrize(("work_left", "kept_of_j0"), [(False, []), (True, [2])])
+def test_when_the_run_is_over_what_may_be_wanted_again_keeps_its_last_state(work_left: bool, kept_of_j0: list) -> None:
+    """Finished jobs and the best always; the others if more money or time could take the run up again."""
     run = story(Closing(), Retention(), lease="l0", job="j0", running_since=0.0)
     run.rent("l1")
     for name, segment in (("j1", "s1"), ("j2", "s2")):
@@ -103,8 +105,10 @@ def test_when_the_run_is_over_finished_jobs_and_the_best_keep_their_last_state()
     run.happened(run.save("j0", 1), run.save("j0", 2))
     run.happened(e.SegmentEnded(at=6.0, segment="s0", step=2, cause="halted"))
     run.happened(e.LeaseEnded(at=7.0, lease="l0", cause="released", charged_usd=0.0))
+    if not work_left:
+        run.order(d.PauseJob(job="j0", why="the story"), d.PauseJob(job="j2", why="the story"))
     run.order(d.WindDown(why="the story"))
     run.tell(e.LeaseEnded(at=8.0, lease="l1", cause="released", charged_usd=0.0))
     assert run.state.concluded
     kept = {job.id: [ref.step for ref in job.checkpoints] for job in run.state.jobs.values()}
-    assert kept == {"j0": [], "j1": [9], "j2": [2]}
+    assert kept == {"j0": kept_of_j0, "j1": [9], "j2": [2]}

@@ -97,6 +97,21 @@ def test_a_simulation_is_kept_beside_the_run_and_says_what_it_is_made_of(prompt:
     assert "spot" in prompt("report", "study-simulated", "--log").output
 
 
+def test_a_run_that_ran_out_of_money_goes_on_with_more(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"', max_machines="1")
+    words = ["run", file, "--market", "modern", "--speedup", "3000", "--deadline", "30h", "--budget"]
+    poor = prompt(*words, "0.02")
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    assert "no machine can be paid any more" in study.state.ending, poor.output
+    assert "a larger --budget" in prompt(*words, "0.02").output
+    unfinished = study.state.by_status["finished"]
+    assert unfinished < 6
+    richer = prompt(*words, "5")
+    assert richer.exit_code == 0, richer.output
+    assert study.refresh().state.by_status["finished"] == 6
+    assert 0.02 < study.state.spent_usd <= 5
+
+
 def test_ctrl_c_pauses_and_the_same_command_goes_on_with_a_larger_budget(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"')
     words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "30h", "--budget"]

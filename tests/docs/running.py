@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.docs.markdown import Block, Command, blocks
 
-RUN = ("shoestring", "python", "cat", "ls", "jq")
+RUN = ("shoestring", "python")
 FOR_PEOPLE = ("make", "pip", "git", "cd")
 LONGEST_S = 60
 YOUR_FOLDER = "/home/you"

@@ -11,7 +11,7 @@ import pytest
 import shoestring
 from shoestring import markets, recipes, specfile
 from shoestring.cli.main import COMMANDS, HELP, cli
-from tests.docs.markdown import DOCUMENTS, ROOT
+from tests.docs.markdown import DOCUMENTS, ROOT, blocks
 
 
 def page(name: str) -> str:
@@ -53,6 +53,13 @@ def test_every_environment_variable_is_described() -> None:
     names = {name.rstrip("_") for name in re.findall(r"\bSHOESTRING_[A-Z_]+", source)}
     text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
     assert not [name for name in names if name not in text]
+
+
+def test_every_module_is_in_the_tree() -> None:
+    package = Path(shoestring.__file__).parent
+    names = {path.name for path in package.glob("*.py")} | {f"{path.parent.name}/" for path in package.glob("*/*.py")}
+    tree = next(block.text for block in blocks(ROOT / "docs" / "architecture.md") if "src/shoestring/" in block.text)
+    assert names - {"__init__.py"} == set(re.findall(r"(?<![\w/])\w+(?:\.py|/)(?=\s)", tree)) - {"shoestring/"}
 
 
 def test_every_public_name_appears() -> None:

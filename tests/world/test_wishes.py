@@ -74,13 +74,22 @@ def more_money(at: float) -> e.UserAsked:
     return e.UserAsked(at=at, wish="amend", budget_usd=1.0)
 
 
-def test_a_run_that_has_used_up_its_budget_ends_unfinished_and_is_over():
+def test_a_run_that_has_used_up_its_budget_ends_unfinished_and_more_money_takes_it_up_again():
     journal = MemoryJournal()
     state = run(a_world(), journal, POLICIES, GUARD, first=[POOR])
     assert "no machine can be paid any more" in state.ending
     assert state.by_status["finished"] < 6
     assert state.spent_usd <= 0.1
-    revived = resumed(journal, more_money(state.now))
+    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_money(state.now)])
+    assert (revived.concluded, revived.ending) == (True, "nothing is left to do")
+    assert revived.by_status["finished"] == 6
+    assert 0.1 < revived.spent_usd <= 1.0
+
+
+def test_a_stopped_run_is_over_whatever_is_offered():
+    journal = MemoryJournal()
+    state = run(Interrupted("stop", 23), journal, POLICIES, GUARD, first=[START])
+    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_money(state.now)])
     assert (revived.concluded, revived.by_status, revived.spent_usd) == (True, state.by_status, state.spent_usd)
 
 

@@ -17,7 +17,8 @@ from shoestring.kernel.view import RunView
 class Retention:
     """A job keeps its newest few; a dropped job keeps none, unless it is the best so far.
 
-    When the run concludes, what can never be resumed goes too: only finished jobs and the best keep their last state.
+    When the run concludes, what can never be resumed goes too: only finished jobs and the best keep their last state,
+    and the others only if a larger budget or a later deadline could take the run up again.
     """
 
     wants: ClassVar[frozenset[Waker]] = frozenset({e.CheckpointSaved, d.DropJob, d.Conclude})
@@ -39,7 +40,8 @@ class Retention:
     def _tidy(self, state: RunView) -> Iterator[d.Decision]:
         for job in state.jobs.values():
             if job.checkpoints:
-                last_one = job.status == "finished" or job.id == state.best
+                resumable = bool(state.waiting) and not job.over
+                last_one = job.status == "finished" or job.id == state.best or resumable
                 yield from _drop(job.checkpoints[:-1] if last_one else job.checkpoints, "the run is over")
 
 

@@ -24,7 +24,7 @@ from shoestring.kernel.moves import (
 )
 from shoestring.kernel.records import Account
 from shoestring.kernel.spec import amended
-from shoestring.kernel.state import RunState
+from shoestring.kernel.state import STOPPED, RunState
 
 
 def _run_started(state: RunState, event: e.RunStarted) -> None:
@@ -114,7 +114,8 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     best = job.best
     if (value < best if spec.direction == "minimize" else value > best) or (best != best and value == value):
         job.best = value  # the same as spec.better(): spelled out where every report passes
-        maybe_best(state, job)
+        if state.best != job.id:
+            maybe_best(state, job)
 
 
 def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
@@ -156,17 +157,20 @@ def _thought_ready(state: RunState, event: e.ThoughtReady) -> None:
 
 
 def _user_asked(state: RunState, event: e.UserAsked) -> None:
-    if state.phase == "concluded":
+    if event.wish == "amend":
+        with suppress(SpecError):  # an impossible wish changes nothing
+            state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
+        if state.concluded and state.unfinished:
+            state.phase, state.ending = "running", ""
+        return
+    if state.concluded:
         return
     if event.wish == "pause" and state.phase == "running":
         state.phase, state.ending = "pausing", "asked to pause"
     elif event.wish == "resume" and state.phase in ("pausing", "parking"):
         state.phase, state.ending = "running", ""
     elif event.wish == "stop":
-        state.phase, state.ending = "winding_down", "asked to stop"
-    elif event.wish == "amend":
-        with suppress(SpecError):  # an impossible wish changes nothing
-            state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
+        state.phase, state.ending = "winding_down", STOPPED
 
 
 def _policy_broke(state: RunState, event: e.PolicyBroke) -> None:

@@ -16,6 +16,8 @@ from shoestring.kernel.records import Account, Job, Lease, Phase, Rest, Segment
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
 
+STOPPED = "asked to stop"
+
 
 class RunState:
     """Written by `evolve` alone; read through `RunView`."""
@@ -78,6 +80,11 @@ class RunState:
     @property
     def concluded(self) -> bool:
         return self.phase == "concluded"
+
+    @property
+    def unfinished(self) -> bool:
+        """Did money or time end it, with work left? More of them then take it up again; a stop is for good."""
+        return bool(self.waiting) and self.ending != STOPPED
 
     @property
     def holds_machines(self) -> bool:
