@@ -56,6 +56,8 @@ class Asked:
     ) -> Self:
         """Read the user's words. Without `runs_code` (a simulation) nothing is asked of the code."""
         words = {field: value for field, value in fields.items() if value is not None}
+        if "listings" in words:
+            raise SpecError("listings cannot be given here", hint="choose with machines=, zones= and market=")
         folder = folder or Path.cwd()
         on = _place(words.pop("on", "local"))
         store, fresh = words.pop("store", None), bool(words.pop("fresh", False))

@@ -15,7 +15,7 @@ from shoestring.errors import SpecError
 PROVIDED = ("params", "checkpoint", "save_to")
 """Placeholders that are no parameters: the file with all of them, the folder to start from, the folder to save to."""
 
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
 
 
@@ -42,4 +42,4 @@ def read_command(plain: object) -> tuple[str, ...]:
 
 def written_placeholders(command: Sequence[str]) -> list[str]:
     """The names in braces, each once, in order."""
-    return list(dict.fromkeys(name for word in command for name in _PLACEHOLDER.findall(word) if name))
+    return list(dict.fromkeys(name for word in command for name in PLACEHOLDER.findall(word) if name))

@@ -187,7 +187,7 @@ def _run_job(state: RunState, decision: d.RunJob) -> Words:  # noqa: ARG001
 
 
 def _start(state: RunState, decision: d.StartSegment) -> Words:
-    before = "moved" if state.jobs[decision.job].step or decision.resume_from else "started"
+    before = "running again" if state.jobs[decision.job].step or decision.resume_from else "started"
     yield f"{before} {decision.why}", (decision.job,)
 
 

@@ -48,7 +48,9 @@ def parse_duration_s(value: object, field: str = "deadline") -> float:
     hint = f"write a time as seconds or as text, for example {field}=3600, {field}='90m' or {field}='1d12h'"
     seconds = value.total_seconds() if isinstance(value, timedelta) else _number(value)
     if seconds is None and isinstance(value, str):
-        seconds = _seconds_in(value.strip().lower())
+        text = value.strip().lower()
+        seconds = _seconds_in(text.removeprefix("-"))
+        seconds = -seconds if seconds is not None and text.startswith("-") else seconds
     if seconds is None or not math.isfinite(seconds):
         raise SpecError(f"{field}={value!r} is not a length of time", hint=hint)
     if seconds < 0:

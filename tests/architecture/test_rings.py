@@ -15,7 +15,7 @@ PURE = {"kernel", "space.py", "parameters.py", "market", "search", "placement", 
 }
 IMPURE_MODULES = {"time", "os", "threading", "logging", "subprocess", "socket", "multiprocessing", "asyncio"}
 RINGS = [
-    {"errors", "units", "values"},
+    {"errors", "units", "values", "commandline"},
     {"space", "parameters"},
     {"kernel"},
     {"market"},

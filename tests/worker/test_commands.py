@@ -124,13 +124,17 @@ def test_parameters_come_as_arguments_environment_and_file(run):
     assert ending == ("reached", 3, "")
 
 
-def test_a_placeholder_that_is_no_parameter_is_named(run):
-    ending = run(REPORTING, "--lr={lrr}", lr=0.1)
-    assert ending.cause == "failed"
-    assert "{lrr}" in ending.detail
-    assert "the parameters are: lr" in ending.detail
-    with pytest.raises(SpecError):
-        fill(["{x}"], {})
+def test_a_command_may_name_its_files_and_parameters_that_do_not_apply():
+    desk = Desk(Path("desk"))
+    words = ["{params}", "{checkpoint}", "--to={save_to}", "--momentum={momentum}", "{lr}", "{{lr}}"]
+    assert fill(words, {"lr": 0.1}, desk.provided("saved")) == [
+        "desk/params.json",
+        "saved",
+        "--to=desk/save_to",
+        "--momentum=",
+        "0.1",
+        "{lr}",
+    ]
 
 
 def test_announced_files_and_folders_become_checkpoints(run):

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shoestring.errors import SpecError
+from shoestring.commandline import PLACEHOLDER
 from shoestring.kernel.types import Config, Value
 from shoestring.worker.report import REPORTS
 
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 
+def fill(command: Sequence[str], config: Config, provided: Mapping[str, str]) -> list[str]:
+    """The arguments with each {name} replaced, one by one: no shell ever sees them. {{ and }} are braces.
 
-def fill(command: Sequence[str], config: Config) -> list[str]:
-    """The arguments with each {parameter} replaced, one by one: no shell ever sees them. {{ and }} are braces."""
+    The names were checked when the spec was made, so one that is neither a parameter of this trial nor provided is a
+    conditional parameter that does not apply: nothing stands in its place.
+    """
 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name is None:
             return match.group()[0]
-        if name not in config:
-            raise SpecError(
-                f"the command names {{{name}}}, which is not a parameter",
-                hint=f"the parameters are: {', '.join(config) or 'none'}; write {{{{{name}}}}} for braces",
-            )
-        return as_text(config[name])
+        return as_text(config[name]) if name in config else provided.get(name, "")
 
-    return [_PLACEHOLDER.sub(value, argument) for argument in command]
+    return [PLACEHOLDER.sub(value, argument) for argument in command]
 
 
 def as_text(value: Value) -> str:
@@ -51,6 +48,10 @@ class Desk:
         self.save_to.mkdir(parents=True, exist_ok=True)
         self.params.write_text(json.dumps(config))
         self.reports.touch()
+
+    def provided(self, checkpoint: str) -> dict[str, str]:
+        """What a command may name in braces beside its parameters; see `commandline.PROVIDED`."""
+        return {"params": str(self.params), "checkpoint": checkpoint, "save_to": str(self.save_to)}
 
     def environment(self, config: Config, checkpoint: Path | None, until_step: int, slots: int) -> dict[str, str]:
         return {

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from shoestring.errors import ShoestringError, SpecError
+from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import Host, ReportError
 from shoestring.worker.arguments import Desk, fill
@@ -60,7 +60,8 @@ class CommandRun:
     def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> Ending:
         try:
             self._desk.lay_out(self._config)
-            arguments = fill(command, self._config)
+            provided = self._desk.provided(environment.get("SHOESTRING_CHECKPOINT", ""))
+            arguments = fill(command, self._config, provided)
             program = subprocess.Popen(
                 arguments,
                 cwd=folder,
@@ -70,8 +71,6 @@ class CommandRun:
                 stderr=subprocess.PIPE,
                 start_new_session=self._own_group,
             )
-        except SpecError as error:
-            return Ending("failed", self._step, f"{error} ({error.hint})")
         except OSError as error:
             return Ending("failed", self._step, _cannot_start(command[0], folder, error))
         try:
