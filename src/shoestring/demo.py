@@ -17,7 +17,7 @@ from shoestring.study import Study
 from shoestring.workloads import recorded
 
 NAME = "demo"
-HOUR_S = 4.0
+HOUR_S = 5.0
 """Real seconds a market hour takes."""
 MACHINES = ("c6i.2xlarge", "m6i.2xlarge", "r5.2xlarge")
 MARKET = {"kind": "modern", "machines": MACHINES, "interruptions_per_hour": 0.5, "speedup": 3600 / HOUR_S}
@@ -38,7 +38,7 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
         space=SPACE,
         minimize="error",
         trials=24,
-        max_steps=27,
+        max_steps=81,
         budget="$5",
         deadline="10h",
         market=MARKET,
@@ -46,7 +46,7 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
         max_machines=4,
         slice_s=7200,
         wind_down_s=900,
-        options={"grace_steps": 3, "every_s": 1800},
+        options={"grace_steps": 9, "every_s": 1800},
     )
     _tell(study, say)
     say(
@@ -59,13 +59,13 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
         space=SPACE,
         minimize="error",
         trials=256,
-        max_steps=27,
+        max_steps=81,
         budget="$20",
         deadline="6h",
         market={**MARKET, "speedup": 1.0},
         name=f"{NAME}-cloud",
         max_machines=64,
-        options={"grace_steps": 3, "every_s": 1800},
+        options={"grace_steps": 9, "every_s": 1800},
     )
     took_s = time.perf_counter() - began
     _tell(larger, say)

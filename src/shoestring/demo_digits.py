@@ -25,8 +25,6 @@ SPACE = {
     "batch": ss.choice(16, 64, 256),
 }
 
-EPOCHS_A_STEP = 3
-
 ROWS = ("55555", "22222", "71747", "71717", "55711", "74717", "74757", "71111", "75757", "75717")
 """Each digit as five rows of three pixels: 7 is ###, 5 is #.#, 4 is #.., 2 is .#., 1 is ..#"""
 
@@ -50,10 +48,9 @@ def train(trial: ss.Trial) -> None:
         weights = {name: saved[name] for name in weights}
         speeds = {name: saved[f"speed_{name}"] for name in speeds}
     for step in trial.steps():
-        for epoch in range(EPOCHS_A_STEP):
-            order = np.random.default_rng((step, epoch)).permutation(len(train_x))
-            for batch in np.array_split(order, len(order) // int(trial["batch"])):  # type: ignore[arg-type]
-                descend(weights, speeds, train_x[batch], train_y[batch], trial)
+        order = np.random.default_rng(step).permutation(len(train_x))
+        for batch in np.array_split(order, len(order) // int(trial["batch"])):  # type: ignore[arg-type]
+            descend(weights, speeds, train_x[batch], train_y[batch], trial)
         trial.report(error=float((predict(weights, test_x)[1].argmax(1) != test_y).mean()))
         with trial.save() as folder:
             if folder:
@@ -101,4 +98,4 @@ def descend(weights: dict[str, Any], speeds: dict[str, Any], x: Any, y: Any, tri
 
 
 if __name__ == "__main__":
-    ss.tune(train, name="digits", space=SPACE, minimize="error", trials=24, max_steps=27)
+    ss.tune(train, name="digits", space=SPACE, minimize="error", trials=24, max_steps=81)
