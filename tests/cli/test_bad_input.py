@@ -109,7 +109,7 @@ def test_a_command_that_does_not_exist(prompt: Prompt) -> None:
 
 def test_a_program_that_prints_garbage(prompt: Prompt) -> None:
     prompt.write("garbage.py", "import sys\nsys.stdout.buffer.write(bytes(range(256)) * 9 + b'\\n{\"loss\": \\n')\n")
-    spec = f"command: {sys.executable} garbage.py\nspace: {{lr: {{float: [0, 1]}}}}\n"
+    spec = f"command: [{sys.executable!r}, garbage.py]\nspace: {{lr: {{float: [0, 1]}}}}\n"
     spec += "minimize: loss\ntrials: 2\nmax_failures: 0\non: inline\n"
     refused(prompt("run", prompt.write("spec.yaml", spec)), "without a result", "loss")
 

@@ -48,7 +48,7 @@ def test_digits_are_learnt_and_hyper_parameters_matter(prompt: Prompt) -> None:
         recipe="given",
         minimize="error",
         trials=2,
-        max_steps=3,
+        max_steps=9,
         on="inline",
         store=prompt.folder,
     )

@@ -78,7 +78,7 @@ def test_a_toml_file_and_a_python_file_make_the_same_trials(prompt: Prompt) -> N
 
 def test_a_program_in_a_yaml_file_runs_as_real_processes(prompt: Prompt) -> None:
     prompt.write("job.py", 'import sys\nfor i in (1, 2):\n    print(\'{"step": %d, "loss": %s}\' % (i, sys.argv[1]))\n')
-    spec = f"command: {sys.executable} job.py {{lr}}\nspace: {{lr: [0.5, 0.25]}}\nminimize: loss\n"
+    spec = f"command: [{sys.executable!r}, job.py, '{{lr}}']\nspace: {{lr: [0.5, 0.25]}}\nminimize: loss\n"
     prompt.write("spec.yaml", spec + "max_steps: 2\nrecipe: grid\n")
     result = prompt("run", "spec.yaml")
     assert result.exit_code == 0, result.output

@@ -1,29 +1,40 @@
 """SqliteJournal: one file, one writer, any number of readers that never make it wait.
 
-Entries go to disk in groups, each group in one transaction that also checks the epoch. A group is written when an
-append asks to wait, on `sync()`, or when it has grown old or long enough; age is looked at when an entry is appended,
-so there is no thread.
+Entries go to disk in groups, each by one statement that also checks the epoch. A group is written when an append asks
+to wait, on `sync()`, or when it has grown old or long enough; age is looked at when an entry is appended, so there is
+no thread. Reports are most of the traffic, hence how little is done for an entry on its own.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Self
-
-import msgspec
 
 from shoestring.errors import JournalDamaged, JournalTaken, StorageError
 from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.past import Entry
 from shoestring.storage import sqlite_file
 from shoestring.storage.lock import WriterLock
-from shoestring.storage.sqlite_reader import Row, SqliteReader, chained
+from shoestring.storage.sqlite_reader import SqliteReader, chained, checksums, line_of
 
 GROUP_ENTRIES = 100
 GROUP_S = 0.2
+
+_TAKE_THE_BLANK = """
+UPDATE groups SET epoch = epoch + 1
+WHERE first = (SELECT max(first) FROM groups) AND lines IS NULL RETURNING epoch, first, link
+"""
+_FILL_THE_BLANK = """
+INSERT INTO groups VALUES (?1, ?2, ?3, ?4, ?5), (?6, ?2, NULL, NULL, ?5)
+ON CONFLICT (first) DO UPDATE SET
+    epoch = CASE WHEN epoch = excluded.epoch AND lines IS NULL THEN epoch END,
+    lines = excluded.lines, checks = excluded.checks, link = excluded.link
+"""
+"""Turns the blank at the end into a group and puts a new blank behind it. If the blank is another controller's, or was
+filled by one, the epoch comes out as NULL, which the table forbids: the statement fails as a whole."""
 
 
 class SqliteJournal(SqliteReader):
@@ -32,10 +43,10 @@ class SqliteJournal(SqliteReader):
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock) -> None:
         super().__init__(path, connection)
         self._lock = lock
-        self._group: list[Row] = []
-        self._group_since = 0.0
-        self.epoch = self._take()
-        self._durable = self._ends()[:2]
+        self._lines: list[bytes] = []
+        """The group under way: entries appended and not yet written."""
+        self._since = 0.0
+        self.epoch, self._first, self._link = self._take()
 
     @classmethod
     def open(cls, path: str | Path, *, survives_power_loss: bool = True) -> Self:
@@ -82,47 +93,45 @@ class SqliteJournal(SqliteReader):
         return super().read()
 
     def append(self, entry: Entry, *, wait: bool) -> None:
-        group = self._group
-        seq, before = self._last()
-        if entry.seq != seq + 1:
-            raise StorageError(f"entry {entry.seq} does not follow entry {seq} of {self.path}")
-        body = encode_turn(entry.event, entry.decisions)
-        meta = msgspec.json.encode(entry.meta) if entry.meta else None
-        link = chained(before, self.epoch, body, meta)
-        now = time.monotonic()
-        if not group:
-            self._group_since = now
-        group.append((entry.seq, self.epoch, body, meta, link))
-        if wait or len(group) >= GROUP_ENTRIES or now - self._group_since >= GROUP_S:
-            try:
-                self.sync()
-            except BaseException:
-                if group:  # what the caller is told was not recorded must not slip in with a later group
-                    group.pop()
-                raise
+        lines = self._lines
+        if entry.seq != self._first + len(lines):
+            last = self._first + len(lines) - 1
+            raise StorageError(f"entry {entry.seq} does not follow entry {last} of {self.path}")
+        line = encode_turn(entry.event, entry.decisions)
+        lines.append(line_of(line, entry.meta) if entry.meta else line)
+        if not wait:
+            now = monotonic()
+            if len(lines) == 1:
+                self._since = now
+            if len(lines) < GROUP_ENTRIES and now - self._since < GROUP_S:
+                return
+        try:
+            self.sync()
+        except BaseException:
+            if lines:  # what the caller is told was not recorded must not slip in with a later group
+                lines.pop()
+            raise
 
     def sync(self) -> None:
-        if not self._group:
+        lines = self._lines
+        if not lines:
             return
-        connection, last = self._connection, self._last()
+        first, after = self._first, self._first + len(lines)
+        text, checks = b"\n".join(lines), checksums(first, lines)
+        link = chained(self._link, first, self.epoch, text, checks)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            head = connection.execute("UPDATE head SET seq = ?, link = ? WHERE epoch = ?", (*last, self.epoch))
-            if head.rowcount != 1:
-                raise JournalTaken(
-                    f"another controller took over {self.path}: this one (epoch {self.epoch}) can write no more",
-                    hint="leave the run to the other one; nothing that was recorded is lost",
-                )
-            connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", self._group)
-            connection.execute("COMMIT")
-            self._durable = last
-            self._group.clear()
+            self._connection.execute(_FILL_THE_BLANK, (first, self.epoch, text, checks, link, after))
+            self._recorded(after, link)
+        except sqlite3.IntegrityError as error:
+            raise JournalTaken(
+                f"another controller took over {self.path}: this one (epoch {self.epoch}) can write no more",
+                hint="leave the run to the other one; nothing that was recorded is lost",
+            ) from error
         except sqlite3.Error as error:
-            self._roll_back()
             raise sqlite_file.explained(error, self.path, "write to") from error
         except BaseException:
-            self._roll_back()
-            self._forget_recorded()
+            if self._end() == (after, link):  # a Ctrl-C that came just after the commit
+                self._recorded(after, link)
             raise
 
     def close(self) -> None:
@@ -130,33 +139,23 @@ class SqliteJournal(SqliteReader):
         try:
             self.sync()
         finally:
-            self._group.clear()
+            self._lines.clear()
             self._connection.close()
             self._lock.release()
 
-    def _last(self) -> tuple[int, bytes]:
-        """Number and link of the last entry appended, durable or not."""
-        if self._group:
-            row = self._group[-1]
-            return row[0], row[4]
-        return self._durable
+    def _recorded(self, after: int, link: bytes) -> None:
+        self._first, self._link = after, link
+        self._lines.clear()
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # some errors have ended the transaction already
-            self._connection.execute("ROLLBACK")
-
-    def _forget_recorded(self) -> None:
-        """A Ctrl-C may arrive just after COMMIT: ask the file which entries of the group it has."""
-        seq, link, _ = self._ends()
-        if any(row[0] == seq and row[4] == link for row in self._group):
-            self._durable = seq, link
-            self._group.clear()
-
-    def _take(self) -> int:
+    def _take(self) -> tuple[int, int, bytes]:
+        """Make the blank at the end ours: its new epoch, its place, and the link of the last group."""
         try:
-            row = self._connection.execute("UPDATE head SET epoch = epoch + 1 RETURNING epoch").fetchone()
+            rows = self._connection.execute(_TAKE_THE_BLANK).fetchall()
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "write to") from error
-        if row is None:
-            raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")
-        return int(row[0])
+        for epoch, first, link in rows:
+            if isinstance(epoch, int) and isinstance(link, bytes):
+                return epoch, first, link
+        for _ in super().read():  # raises, with the name of the entry that is missing
+            pass
+        raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")

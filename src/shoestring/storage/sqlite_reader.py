@@ -1,13 +1,16 @@
-"""SqliteReader: the entries of a journal in order, each one checked against all before it."""
+"""SqliteReader: the entries of a journal in order, each group of them checked against all before it."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
+from struct import pack
 from types import TracebackType
 from typing import Self
+from zlib import crc32
 
 import msgspec
 
@@ -16,16 +19,25 @@ from shoestring.kernel.codec import NewerFormat, decode_turn
 from shoestring.kernel.past import Entry
 from shoestring.storage import sqlite_file
 
-_BATCH = 500
+_BATCH = 50
 _RESTORE = "restore the journal from a copy; the entries before this one are sound"
+Row = tuple[int, int, bytes | None, bytes | None, bytes]
+"""first, epoch, lines, checks, link: a group, or with None for lines and checks the blank place after the last one."""
 
-Row = tuple[int, int, bytes, bytes | None, bytes]
-"""seq, epoch, body, meta, link: a line of the table."""
+
+def line_of(turn: bytes, meta: dict[str, float]) -> bytes:
+    """An entry as a group holds it. JSON escapes tabs and line ends, so they are free to mean something here."""
+    return b"%b\t%b" % (turn, msgspec.json.encode(meta)) if meta else turn
 
 
-def chained(before: bytes, epoch: int, body: bytes, meta: bytes | None) -> bytes:
-    """The link of an entry: changes with every byte of it and of all entries before it."""
-    return blake2b(b"%b%d%b%b" % (before, epoch, body, meta or b""), digest_size=12).digest()
+def checksums(first: int, lines: Sequence[bytes]) -> bytes:
+    """One for each line, to tell which one is damaged; a line in the place of another does not pass either."""
+    return pack(f"<{len(lines)}I", *map(crc32, lines, count(first)))
+
+
+def chained(before: bytes, first: int, epoch: int, lines: bytes, checks: bytes) -> bytes:
+    """The link of a group: changes with every byte of it and of all groups before it."""
+    return blake2b(b"%b%d %d %b%b" % (before, first, epoch, checks, lines), digest_size=12).digest()
 
 
 class SqliteReader:
@@ -37,21 +49,22 @@ class SqliteReader:
 
     def read(self) -> Iterator[Entry]:
         """In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
-        head_seq, head_link, last_seq = self._ends()
-        seq, link = 0, b""
-        while seq < head_seq:
-            rows, failure = self._batch(seq, head_seq)
+        end = self._end()
+        last_row, seq, link = 0, 0, b""
+        while rows := self._batch(last_row, end):
             for row in rows:
-                entry, link = self._checked(row, seq + 1, link)
-                seq += 1
-                yield entry
-            if failure is not None:
-                raise self._damaged(seq + 1, f"cannot be read: {failure}") from failure
-            if not rows:
-                raise self._damaged(seq + 1, f"is missing: the journal should end with entry {head_seq}")
-        if last_seq > head_seq:
-            raise self._damaged(head_seq + 1, f"was added from outside: the journal ends with entry {head_seq}")
-        if link != head_link:
+                if isinstance(row, sqlite3.Error):
+                    raise self._damaged(seq + 1, f"cannot be read: {row}") from row
+                last_row = row[0]
+                for entry in self._checked(row, seq + 1, link):
+                    seq = entry.seq
+                    yield entry
+                link = row[4]
+        if end is None:
+            raise self._damaged(seq + 1, "is missing: nothing says that the journal ends before it")
+        if seq + 1 < end[0]:
+            raise self._damaged(seq + 1, f"is missing: the journal should end with entry {end[0] - 1}")
+        if end != (seq + 1, link):
             raise self._damaged(seq, "is not the one the journal ended with")
 
     def close(self) -> None:
@@ -65,34 +78,47 @@ class SqliteReader:
     ) -> None:
         self.close()
 
-    def _ends(self) -> tuple[int, bytes, int]:
-        """Number and link of the last entry by the head's account, and the last number in the table."""
-        sql = "SELECT seq, link, (SELECT coalesce(max(seq), 0) FROM entries) FROM head"
+    def _end(self) -> tuple[int, bytes] | None:
+        """The number of the next entry and the link of the last group, unless the blank row that says so is gone."""
         try:
-            row = self._connection.execute(sql).fetchone()
+            row = self._connection.execute("SELECT * FROM groups ORDER BY first DESC LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "read") from error
-        if row is None or [type(value) for value in row] != [int, bytes, int]:
-            raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")
-        return row  # type: ignore[no-any-return]
+        if row is None or [type(value) for value in row] != [int, int, type(None), type(None), bytes]:
+            return None
+        return row[0], row[4]
 
-    def _batch(self, after: int, until: int) -> tuple[list[Row], sqlite3.Error | None]:
-        """The next rows, and what stopped us from getting more of them."""
-        sql = "SELECT seq, epoch, body, meta, link FROM entries WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
-        rows: list[Row] = []
+    def _batch(self, after: int, end: tuple[int, bytes] | None) -> list[Row | sqlite3.Error]:
+        """The next rows before the end and, if something stopped us from getting more of them, what it was."""
+        sql = "SELECT * FROM groups WHERE first > ? AND first < ? ORDER BY first LIMIT ?"
+        rows: list[Row | sqlite3.Error] = []
         try:
-            rows.extend(self._connection.execute(sql, (after, until, _BATCH)))
+            rows.extend(self._connection.execute(sql, (after, 1 << 62 if end is None else end[0], _BATCH)))
         except sqlite3.Error as error:
-            return rows, error
-        return rows, None
+            rows.append(error)
+        return rows
 
-    def _checked(self, row: Row, expected: int, before: bytes) -> tuple[Entry, bytes]:
-        seq, epoch, body, meta, link = row
-        if seq != expected:
+    def _checked(self, row: Row, expected: int, before: bytes) -> Iterator[Entry]:
+        """The entries of a group. If it is not what was written, those before the first one to blame."""
+        first, epoch, text, checks, link = row
+        if first != expected:
             raise self._damaged(expected, "is missing")
-        typed = isinstance(epoch, int) and isinstance(body, bytes) and isinstance(meta, bytes | None)
-        if not typed or chained(before, epoch, body, meta) != link:
-            raise self._damaged(seq, "is not what was written: it, or the one before it, was changed or moved")
+        if text is None:
+            raise self._damaged(expected, f"was added from outside: the journal ends with entry {expected - 1}")
+        if not (isinstance(epoch, int) and isinstance(text, bytes) and isinstance(checks, bytes)):
+            raise self._damaged(first, "is not what was written")
+        lines = text.split(b"\n")
+        sound = len(lines)
+        damage = ""
+        if chained(before, first, epoch, text, checks) != link:
+            sound, damage = _diagnosed(first, lines, checks)
+        for seq, line in enumerate(lines[:sound], first):
+            yield self._entry(seq, line)
+        if damage:
+            raise self._damaged(first + sound, damage)
+
+    def _entry(self, seq: int, line: bytes) -> Entry:
+        body, _, meta = line.partition(b"\t")
         try:
             event, decisions = decode_turn(body)
             measured = msgspec.json.decode(meta, type=dict[str, float]) if meta else {}
@@ -100,7 +126,21 @@ class SqliteReader:
             raise self._damaged(seq, str(error), hint="pip install --upgrade shoestring") from error
         except (ValueError, msgspec.DecodeError) as error:
             raise self._damaged(seq, str(error)) from error
-        return Entry(seq=seq, event=event, decisions=decisions, meta=measured), link
+        return Entry(seq=seq, event=event, decisions=decisions, meta=measured)
 
     def _damaged(self, seq: int, what: str, *, hint: str = "") -> JournalDamaged:
         return JournalDamaged(f"{self.path}: entry {seq} {what}", hint=hint or _RESTORE)
+
+
+def _diagnosed(first: int, lines: Sequence[bytes], checks: bytes) -> tuple[int, str]:
+    """How many entries of a damaged group come before the damage, and what it is."""
+    now = checksums(first, lines)
+    width = len(now) // len(lines)
+    for index in range(len(lines)):
+        spot = slice(index * width, (index + 1) * width)
+        if now[spot] != checks[spot]:
+            return index, "is not what was written: it was changed or moved"
+    if len(now) < len(checks):
+        return len(lines), "is missing"
+    last = first + len(lines) - 1  # each line agrees with its checksum, so any of them may have been changed with it
+    return 0, f"is not what was written, or another one up to entry {last} is not, or the order of their groups"
