@@ -10,18 +10,24 @@ import pytest
 from shoestring.errors import JournalDamaged, StorageError
 from shoestring.kernel.codec import encode_turn
 from shoestring.storage.sqlite import SqliteJournal
-from shoestring.storage.sqlite_reader import chained
+from shoestring.storage.sqlite_reader import chained, checksums
 from shoestring.testing.journal_suite import busy_entry, entry
 
+GROUP = 6
 WRITTEN = [entry(seq) if seq % 3 else busy_entry(seq) for seq in range(1, 31)]
+BOTH = pytest.mark.parametrize("opening", [SqliteJournal.open, SqliteJournal.open_readonly])
 
 
 @pytest.fixture
 def path(tmp_path):
-    path = tmp_path / "journal.db"
+    """Groups of six: they begin with the entries 1, 7, 13, 19 and 25, and the blank is at 31."""
+    return written(tmp_path / "journal.db", GROUP)
+
+
+def written(path, group):
     with SqliteJournal.open(path) as journal:
         for one in WRITTEN:
-            journal.append(one, wait=False)
+            journal.append(one, wait=one.seq % group == 0)
     return path
 
 
@@ -29,6 +35,35 @@ def tamper(path, *statements):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(*statement if isinstance(statement, tuple) else (statement,))
+
+
+def rows(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM groups ORDER BY first").fetchall()
+
+
+def group_at(path, first):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT epoch, lines, checks, link FROM groups WHERE first = ?", (first,)).fetchone()
+
+
+def edit(path, first, change):
+    """Let `change` work on the list of a group's lines."""
+    lines = group_at(path, first)[1].split(b"\n")
+    assert len(lines) == GROUP
+    change(lines)
+    tamper(path, ("UPDATE groups SET lines = ? WHERE first = ?", (b"\n".join(lines), first)))
+
+
+def forge_entry_30(path, body, *, blank_too):
+    """Put another last entry in the place of the one written, with all that vouches for it."""
+    epoch, text, _, _ = group_at(path, 25)
+    lines = [*text.split(b"\n")[:-1], body]
+    text, checks = b"\n".join(lines), checksums(25, lines)
+    link = chained(group_at(path, 19)[3], 25, epoch, text, checks)
+    tamper(path, ("UPDATE groups SET lines = ?, checks = ?, link = ? WHERE first = 25", (text, checks, link)))
+    if blank_too:
+        tamper(path, ("UPDATE groups SET link = ? WHERE first = 31", (link,)))
 
 
 def outcome(path, opening=SqliteJournal.open_readonly):
@@ -53,47 +88,168 @@ def sound_before(path, says, opening=SqliteJournal.open_readonly):
     return len(came)
 
 
-@pytest.mark.parametrize("opening", [SqliteJournal.open, SqliteJournal.open_readonly])
+def other_word(lines):
+    lines[4] = lines[4].replace(b"tick", b"tock")
+
+
+def other_time(lines):
+    lines[5] = lines[5].replace(b"0.001", b"0.002")
+
+
+def no_time(lines):
+    lines[5] = lines[5].partition(b"\t")[0]
+
+
+def a_time_of_its_own(lines):
+    lines[4] += b'\t{"step_s":0.001}'
+
+
+def first_removed(lines):
+    del lines[0]
+
+
+def one_removed(lines):
+    del lines[4]
+
+
+def last_removed(lines):
+    del lines[5]
+
+
+def one_added(lines):
+    lines.append(lines[-1])
+
+
+def one_repeated(lines):
+    lines.insert(4, lines[4])
+
+
+def two_moved(lines):
+    lines[3], lines[4] = lines[4], lines[3]
+
+
+def two_joined(lines):
+    lines[3:5] = [lines[3] + lines[4]]
+
+
+def one_torn(lines):
+    lines[4] = lines[4].replace(b",", b"\n", 1)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("change", "says", "sound"),
+    [
+        (other_word, "entry 17 is not what was written", 16),
+        (other_time, "entry 18 is not what was written", 17),
+        (no_time, "entry 18 is not what was written", 17),
+        (a_time_of_its_own, "entry 17 is not what was written", 16),
+        (first_removed, "entry 13 is not what was written", 12),
+        (one_removed, "entry 17 is not what was written", 16),
+        (last_removed, "entry 18 is missing", 17),
+        (one_added, "entry 19 is not what was written", 18),
+        (one_repeated, "entry 18 is not what was written", 17),
+        (two_moved, "entry 16 is not what was written", 15),
+        (two_joined, "entry 16 is not what was written", 15),
+        (one_torn, "entry 17 is not what was written", 16),
+    ],
+)
+def test_an_entry_changed_removed_or_added_within_its_group_is_named(path, change, says, sound, opening):
+    edit(path, 13, change)
+    assert sound_before(path, says, opening) == sound
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("statement", "says", "sound"),
     [
-        ("UPDATE entries SET body = replace(body, 'tick', 'tock') WHERE seq = 17", "entry 17 is not what was", 16),
-        ("UPDATE entries SET meta = x'7b7d' WHERE seq = 12", "entry 12 is not what was written", 11),
-        ("UPDATE entries SET epoch = 'x' WHERE seq = 5", "entry 5 is not what was written", 4),
-        ("UPDATE entries SET body = 5 WHERE seq = 5", "entry 5 is not what was written", 4),
-        ("DELETE FROM entries WHERE seq = 1", "entry 1 is missing", 0),
-        ("DELETE FROM entries WHERE seq = 17", "entry 17 is missing", 16),
-        ("DELETE FROM entries WHERE seq = 30", "entry 30 is missing.* end with entry 30", 29),
-        ("DELETE FROM entries WHERE seq > 20", "entry 21 is missing", 20),
-        ("DELETE FROM entries", "entry 1 is missing", 0),
-        (
-            "INSERT INTO entries SELECT 31, epoch, body, meta, link FROM entries WHERE seq = 30",
-            "entry 31 was added",
-            30,
-        ),
+        ("UPDATE groups SET epoch = 'x' WHERE first = 7", "entry 7 is not what was written", 6),
+        ("UPDATE groups SET epoch = 9 WHERE first = 7", "entry 7 is not what .* another one up to entry 12", 6),
+        ("UPDATE groups SET link = x'00' WHERE first = 7", "entry 7 is not what .* another one up to entry 12", 6),
+        ("UPDATE groups SET lines = 5 WHERE first = 7", "entry 7 is not what was written", 6),
+        ("UPDATE groups SET lines = x'' WHERE first = 7", "entry 7 is not what was written", 6),
+        ("UPDATE groups SET lines = NULL WHERE first = 7", "entry 7 is missing: its place is blank", 6),
+        ("UPDATE groups SET checks = NULL WHERE first = 7", "entry 7 is not what was written", 6),
+        ("UPDATE groups SET checks = substr(checks, 1, 9) WHERE first = 7", "entry 9 is not what was written", 8),
+        ("DELETE FROM groups WHERE first = 1", "entry 1 is missing", 0),
+        ("DELETE FROM groups WHERE first = 13", "entry 13 is missing", 12),
+        ("DELETE FROM groups WHERE first = 25", "entry 25 is missing.* end with entry 30", 24),
+        ("DELETE FROM groups WHERE first BETWEEN 13 AND 25", "entry 13 is missing.* end with entry 30", 12),
+        ("DELETE FROM groups WHERE first < 31", "entry 1 is missing.* end with entry 30", 0),
+        ("UPDATE groups SET first = 14 WHERE first = 13", "entry 13 is missing", 12),
+        ("UPDATE groups SET first = 8 WHERE first = 13", "entry 13 is missing", 12),
+        ("UPDATE groups SET first = 37 WHERE first = 31", "entry 31 is missing.* end with entry 36", 30),
+        ("UPDATE groups SET first = 30 WHERE first = 31", "entry 30 is not the one", 30),
+        ("INSERT INTO groups VALUES (40, 1, NULL, NULL, x'')", "entry 31 is missing: its place is blank", 30),
     ],
 )
-def test_an_entry_changed_removed_or_added_is_named(path, statement, says, sound, opening):
+def test_a_group_changed_removed_or_added_is_named_by_its_first_entry(path, statement, says, sound, opening):
     tamper(path, statement)
     assert sound_before(path, says, opening) == sound
 
 
-def test_two_entries_that_changed_places_are_noticed(path):
+@pytest.mark.parametrize(
+    ("statement", "says", "sound"),
+    [
+        ("DELETE FROM groups WHERE first = 31", "entry 31 is missing: nothing says", 30),
+        ("DELETE FROM groups WHERE first > 20", "entry 25 is missing: nothing says", 24),
+        ("DELETE FROM groups", "entry 1 is missing: nothing says", 0),
+        ("UPDATE groups SET epoch = 'x' WHERE first = 31", "entry 31 is missing: its place", 30),
+        ("UPDATE groups SET link = 'x' WHERE first = 31", "entry 31 is missing: its place", 30),
+        ("UPDATE groups SET lines = x'00' WHERE first = 31", "entry 31 is not what was written", 30),
+        ("INSERT INTO groups SELECT 32, epoch, lines, checks, link FROM groups WHERE first = 25", "entry 31 is", 30),
+    ],
+)
+def test_a_journal_that_has_lost_its_end_names_the_first_entry_missing(path, statement, says, sound):
+    tamper(path, statement)
+    assert sound_before(path, says) == sound
+    before = rows(path)
+    with pytest.raises(JournalDamaged, match=says):
+        SqliteJournal.open(path)  # refused at the door: there is no place to write to
+    assert rows(path) == before
+
+
+def test_any_flipped_bit_of_a_line_is_named_by_its_entry(path):
+    text = group_at(path, 13)[1]
+    rng = random.Random(7)
+    for spot in {*rng.sample(range(len(text)), 60), text.index(b"\n")}:
+        damaged = bytearray(text)
+        damaged[spot] ^= 1 << rng.randrange(8)
+        tamper(path, ("UPDATE groups SET lines = ? WHERE first = 13", (damaged,)))
+        seq = 13 + text.count(b"\n", 0, spot)
+        assert sound_before(path, f"entry {seq} is not what was written") == seq - 1
+
+
+def test_two_groups_that_changed_places_are_noticed(path):
     tamper(
         path,
-        "UPDATE entries SET seq = -1 WHERE seq = 7",
-        "UPDATE entries SET seq = 7 WHERE seq = 8",
-        "UPDATE entries SET seq = 8 WHERE seq = -1",
+        "UPDATE groups SET first = -1 WHERE first = 7",
+        "UPDATE groups SET first = 7 WHERE first = 13",
+        "UPDATE groups SET first = 13 WHERE first = -1",
     )
     assert sound_before(path, "entry 7 is not what was written") == 6
 
 
-def test_a_last_entry_forged_with_its_checksum_is_noticed(path):
-    body = encode_turn(entry(99).event, ())
-    with closing(sqlite3.connect(path)) as connection:
-        (before,) = connection.execute("SELECT link FROM entries WHERE seq = 29").fetchone()
-    forged = chained(before, 1, body, None)
-    tamper(path, ("UPDATE entries SET body = ?, meta = NULL, link = ? WHERE seq = 30", (body, forged)))
+def test_two_groups_made_one_are_noticed(path):
+    one, other = group_at(path, 7), group_at(path, 13)
+    joined = one[1] + b"\n" + other[1], one[2] + other[2], other[3]
+    tamper(
+        path,
+        "DELETE FROM groups WHERE first = 13",
+        ("UPDATE groups SET lines = ?, checks = ?, link = ? WHERE first = 7", joined),
+    )
+    assert sound_before(path, "entry 7 is not what .* another one up to entry 18") == 6
+
+
+def test_an_entry_forged_with_its_checksum_is_noticed(path):
+    edit(path, 7, other_word)
+    lines = group_at(path, 7)[1].split(b"\n")
+    tamper(path, ("UPDATE groups SET checks = ? WHERE first = 7", (checksums(7, lines),)))
+    assert sound_before(path, "entry 7 is not what .* another one up to entry 12") == 6
+
+
+def test_a_last_group_forged_with_its_link_is_noticed(path):
+    forge_entry_30(path, encode_turn(entry(99).event, ()), blank_too=False)
     with SqliteJournal.open_readonly(path) as journal, pytest.raises(JournalDamaged, match="entry 30 is not the one"):
         list(journal.read())
 
@@ -104,30 +260,23 @@ def test_a_last_entry_forged_with_its_checksum_is_noticed(path):
         (b'{"event":{"type":"TimerFired/2","at":1.0}}', "entry 30 was written by a newer shoestring", "upgrade"),
         (b'{"event":{}}', "entry 30 is not a recorded turn", "restore"),
         (b"garbage", "entry 30 is not JSON", "restore"),
+        (encode_turn(entry(30).event, ()) + b"\tgarbage", "entry 30 .*malformed", "restore"),
     ],
 )
 def test_an_entry_written_whole_but_not_understood_is_named(path, body, says, hint):
-    with closing(sqlite3.connect(path)) as connection:
-        (before,) = connection.execute("SELECT link FROM entries WHERE seq = 29").fetchone()
-    link = chained(before, 1, body, None)
-    tamper(
-        path,
-        ("UPDATE entries SET body = ?, meta = NULL, link = ? WHERE seq = 30", (body, link)),
-        ("UPDATE head SET link = ?", (link,)),
-    )
-    with SqliteJournal.open_readonly(path) as journal, pytest.raises(JournalDamaged, match=says) as caught:
-        list(journal.read())
-    assert hint in caught.value.hint
+    forge_entry_30(path, body, blank_too=True)
+    assert sound_before(path, says) == 29
+    assert hint in outcome(path)[1].hint
 
 
-@pytest.mark.parametrize("opening", [SqliteJournal.open, SqliteJournal.open_readonly])
+@BOTH
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("PRAGMA user_version = 2", "written by a newer shoestring .format 2"),
+        ("PRAGMA user_version = 3", "written by a newer shoestring .format 3; this one knows 2"),
+        ("PRAGMA user_version = 1", "written by an older shoestring .format 1; this one knows 2"),
         ("PRAGMA application_id = 7", "not a journal of shoestring"),
-        ("DELETE FROM head", "does not say where it ends"),
-        ("DROP TABLE entries", "cannot read|cannot write"),
+        ("DROP TABLE groups", "cannot read|cannot write"),
     ],
 )
 def test_a_foreign_or_gutted_file_is_refused(path, statement, says, opening):
@@ -140,7 +289,7 @@ def test_a_foreign_or_gutted_file_is_refused(path, statement, says, opening):
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"not a database at all, but a text" * 100])
-@pytest.mark.parametrize("opening", [SqliteJournal.open, SqliteJournal.open_readonly])
+@BOTH
 def test_something_else_under_the_name_of_a_journal_is_refused_and_left_alone(tmp_path, content, opening):
     path = tmp_path / "journal.db"
     path.write_bytes(content)
@@ -162,7 +311,9 @@ def test_the_log_of_a_lost_journal_is_not_played_into_a_new_one(path):
         SqliteJournal.open(path)
 
 
-def test_a_truncated_file_gives_a_sound_beginning_and_an_error(path):
+@pytest.mark.parametrize("group", [1, GROUP, 100])
+def test_a_truncated_file_gives_a_sound_beginning_and_an_error(tmp_path, group):
+    path = written(tmp_path / "journal.db", group)
     whole = path.read_bytes()
     for length in range(1, len(whole), 997):
         path.write_bytes(whole[:length])
@@ -172,8 +323,10 @@ def test_a_truncated_file_gives_a_sound_beginning_and_an_error(path):
         assert error.hint
 
 
-def test_any_flipped_bit_is_harmless_or_told(path):
+@pytest.mark.parametrize("group", [1, GROUP, 100])
+def test_any_flipped_bit_is_harmless_or_told(tmp_path, group):
     """Nothing but what was written is ever read, and nothing but a StorageError is ever raised."""
+    path = written(tmp_path / "journal.db", group)
     whole = path.read_bytes()
     rng = random.Random(5)
     told = 0

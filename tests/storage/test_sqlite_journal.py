@@ -5,10 +5,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
-from shoestring.errors import JournalTaken, StorageError
+from shoestring.errors import JournalDamaged, JournalTaken, StorageError
 from shoestring.storage import sqlite
 from shoestring.storage.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry, entry
@@ -121,15 +122,18 @@ def test_a_forked_child_that_outlives_its_controller_does_not_keep_the_journal(t
     path = tmp_path / "journal.db"
     journal = SqliteJournal.open(path)
     stay, go = os.pipe()
+    born, cry = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(go)
+        os.write(cry, b"!")
         os.read(stay, 1)
         os._exit(0)
+    assert os.read(born, 1) == b"!", "it has let go of what it inherited before it runs anything"
     journal.close()
     SqliteJournal.open(path).close()
-    os.close(go)
-    os.close(stay)
+    for end in (go, stay, born, cry):
+        os.close(end)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -139,7 +143,7 @@ def test_interrupted_between_commit_and_return_the_journal_still_knows_what_it_h
 
         def execute(self, sql, *args):
             result = super().execute(sql, *args)
-            if self.armed and sql == "COMMIT":
+            if self.armed and "INSERT" in sql:
                 raise KeyboardInterrupt
             return result
 
@@ -154,6 +158,38 @@ def test_interrupted_between_commit_and_return_the_journal_still_knows_what_it_h
         journal._connection.armed = False
         journal.append(entry(3), wait=True)
         assert seqs(journal) == [1, 2, 3]
+
+
+def test_a_controller_that_came_back_from_the_dead_changes_nothing(tmp_path):
+    """Whatever the other one has recorded meanwhile: nothing, as much, less or more than the stale one holds."""
+    for written_meanwhile in range(5):
+        path = tmp_path / str(written_meanwhile) / "journal.db"
+        stale = SqliteJournal.open(path)
+        stale.append(entry(1), wait=True)
+        stale.append(entry(2), wait=False)
+        path.with_name("journal.db.lock").unlink()
+        with SqliteJournal.open(path) as other:
+            for seq in range(2, 2 + written_meanwhile):
+                other.append(busy_entry(seq), wait=True)
+            for _ in range(2):
+                with pytest.raises(JournalTaken, match=r"another controller took over .*epoch 1"):
+                    stale.append(entry(3), wait=True)
+            with pytest.raises(JournalTaken):
+                stale.close()
+            other.append(entry(2 + written_meanwhile), wait=True)
+        assert durable(path) == list(range(1, 3 + written_meanwhile))
+
+
+def test_a_journal_cut_from_under_its_controller_is_not_mended_by_it(tmp_path):
+    path = tmp_path / "journal.db"
+    with SqliteJournal.open(path) as journal:
+        for seq in range(1, 4):
+            journal.append(entry(seq), wait=True)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("DELETE FROM groups WHERE first >= 3")
+        journal.append(entry(4), wait=True)
+    with SqliteJournal.open_readonly(path) as reader, pytest.raises(JournalDamaged, match="entry 3 is missing"):
+        list(reader.read())
 
 
 def test_a_full_disk_loses_nothing_and_the_run_goes_on_when_there_is_room(tiny_disk):

@@ -100,7 +100,7 @@ class RunView:
 
     @property
     def idle(self) -> Collection[LeaseId]:
-        """Usable leases with nothing on them."""
+        """Usable leases with nothing on them, longest idle first."""
         return self._state.idle.keys()
 
     @property

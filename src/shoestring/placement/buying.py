@@ -32,7 +32,8 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
         why = "every offer was denied just now" if ranked else "nothing that fits is offered at a price worth paying"
         yield d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
     if state.leases:  # with nothing in hand, ask all the same: the guard's refusal ends the run with its reason
-        candidates = [pair for pair in candidates if _payable(state, pair[0])]
+        free_usd = state.spec.budget_usd - state.spent_usd - state.reserved_usd
+        candidates = [pair for pair in candidates if _first_minute_usd(state, pair[0]) <= free_usd]
     while missing > 0 and room > 0 and candidates:
         offer, why = candidates[0]
         refusals = state.refusals
@@ -53,10 +54,9 @@ def _ceiling(state: RunView, offer: Offer) -> float:
     return state.listings[offer].ceiling_usd_per_hour(None)
 
 
-def _payable(state: RunView, offer: Offer) -> bool:
-    """Could the first minute be paid at all? Spares the guard, and the journal, a refusal at every turn."""
-    free_usd = state.spec.budget_usd - state.spent_usd - state.reserved_usd
-    return _ceiling(state, offer) / 60 <= free_usd
+def _first_minute_usd(state: RunView, offer: Offer) -> float:
+    """What must be free at the least: asking for less spares the guard, and the journal, a refusal at every turn."""
+    return _ceiling(state, offer) / 60
 
 
 def _not_just_denied(state: RunView, offer: Offer) -> bool:

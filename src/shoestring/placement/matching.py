@@ -91,21 +91,37 @@ def slots_missing(state: RunView, at_most: int) -> int:
 
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
     """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
-    for lease_id in list(state.idle):
-        lease = state.leases[lease_id]
-        if lease.idle_since is None:
-            continue
-        give_back_at = lease.idle_since + idle_s
-        quiet = not state.segments and not state.waiting and not state.thinking
-        if quiet or give_back_at <= state.now or not has_time(state, lease):
-            yield d.ReleaseLease(lease=lease.id, why="nothing is left for it to do")
-        elif f"{IDLE}{lease.id}" not in state.timers:
-            yield d.WakeAt(
-                name=f"{IDLE}{lease.id}",
-                at=give_back_at,
-                about=lease.id,
-                why="give it back if it is still idle then",
-            )
+    if not state.idle:
+        return
+    over = not state.segments and not state.waiting and not state.thinking
+    if over or state.waiting:  # the last turn, or machines that fit nobody who waits: look at each
+        for lease_id in list(state.idle):
+            lease = state.leases[lease_id]
+            if over or _idle_for(state, lease) >= idle_s or not has_time(state, lease):
+                yield d.ReleaseLease(lease=lease_id, why="nothing is left for it to do")
+            elif f"{IDLE}{lease_id}" not in state.timers:
+                yield _look_again(state, lease, idle_s)
+        return
+    # Idle leases stand in the order in which they became idle: the first are due first, the last have no timer yet.
+    while state.idle and _idle_for(state, lease := state.leases[next(iter(state.idle))]) >= idle_s:
+        yield d.ReleaseLease(lease=lease.id, why="nothing is left for it to do")
+    for lease_id in reversed(tuple(state.idle)):
+        if f"{IDLE}{lease_id}" in state.timers:
+            break
+        yield _look_again(state, state.leases[lease_id], idle_s)
+
+
+def _idle_for(state: RunView, lease: Lease) -> float:
+    return 0.0 if lease.idle_since is None else state.now - lease.idle_since
+
+
+def _look_again(state: RunView, lease: Lease, idle_s: float) -> d.WakeAt:
+    return d.WakeAt(
+        name=f"{IDLE}{lease.id}",
+        at=state.now - _idle_for(state, lease) + idle_s,
+        about=lease.id,
+        why="give it back if it is still idle then",
+    )
 
 
 def request(state: RunView, offer: Offer, why: str, max_usd_per_hour: float | None = None) -> d.RequestLease:
