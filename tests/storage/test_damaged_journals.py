@@ -164,8 +164,8 @@ def test_an_entry_changed_removed_or_added_within_its_group_is_named(path, chang
     ("statement", "says", "sound"),
     [
         ("UPDATE groups SET epoch = 'x' WHERE first = 7", "entry 7 is not what was written", 6),
-        ("UPDATE groups SET epoch = 9 WHERE first = 7", "entry 7 is not what .* another one up to entry 12", 6),
-        ("UPDATE groups SET link = x'00' WHERE first = 7", "entry 7 is not what .* another one up to entry 12", 6),
+        ("UPDATE groups SET epoch = 9 WHERE first = 7", "entry 7 is not what .* another one .* with entry 12", 6),
+        ("UPDATE groups SET link = x'00' WHERE first = 7", "entry 7 is not what .* another one .* with entry 12", 6),
         ("UPDATE groups SET lines = 5 WHERE first = 7", "entry 7 is not what was written", 6),
         ("UPDATE groups SET lines = x'' WHERE first = 7", "entry 7 is not what was written", 6),
         ("UPDATE groups SET lines = NULL WHERE first = 7", "entry 7 is missing: its place is blank", 6),
@@ -238,14 +238,14 @@ def test_two_groups_made_one_are_noticed(path):
         "DELETE FROM groups WHERE first = 13",
         ("UPDATE groups SET lines = ?, checks = ?, link = ? WHERE first = 7", joined),
     )
-    assert sound_before(path, "entry 7 is not what .* another one up to entry 18") == 6
+    assert sound_before(path, "entry 7 is not what .* another one .* with entry 18") == 6
 
 
 def test_an_entry_forged_with_its_checksum_is_noticed(path):
     edit(path, 7, other_word)
     lines = group_at(path, 7)[1].split(b"\n")
     tamper(path, ("UPDATE groups SET checks = ? WHERE first = 7", (checksums(7, lines),)))
-    assert sound_before(path, "entry 7 is not what .* another one up to entry 12") == 6
+    assert sound_before(path, "entry 7 is not what .* another one .* with entry 12") == 6
 
 
 def test_a_last_group_forged_with_its_link_is_noticed(path):
@@ -321,6 +321,19 @@ def test_a_truncated_file_gives_a_sound_beginning_and_an_error(tmp_path, group):
         assert came == WRITTEN[: len(came)]
         assert error is not None
         assert error.hint
+
+
+@BOTH
+def test_any_flipped_bit_of_the_schema_is_harmless_or_told(path, opening):
+    whole = path.read_bytes()
+    begin = whole.index(b"CREATE TABLE")
+    for spot in range(begin - 30, begin + 130):
+        for bit in (0, 5, 7):
+            damaged = bytearray(whole)
+            damaged[spot] ^= 1 << bit
+            path.write_bytes(damaged)
+            came, error = outcome(path, opening)
+            assert came == WRITTEN if error is None else came == WRITTEN[: len(came)]
 
 
 @pytest.mark.parametrize("group", [1, GROUP, 100])

@@ -42,6 +42,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _ENCODER = msgspec.json.Encoder()
 _PACKER = msgspec.msgpack.Encoder()
+_U = ord("u")
 _HAS_NOT_FINITE = b'{"not_finite":'
 _PACKED_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """How NaN and the infinities begin in MessagePack; other bytes may look alike, so a match is only a suspicion."""
@@ -51,8 +52,8 @@ def encode_turn(event: Event, decisions: Sequence[Decision]) -> bytes:
     """What happened and what was decided, without measured times: equal bytes, equal turns."""
     turn = _Turn(event=event, decisions=tuple(decisions))  # type: ignore[arg-type]
     body = _ENCODER.encode(turn)
-    # One byte of "null" is looked for first, as a number: that is all a report costs, and five times as fast.
-    if ord("u") in body and body.find(b"null") >= 0 and _suspicious(turn):
+    # The u of "null" is looked for first, as a number: all that a report costs, and five times as fast as the word.
+    if _U in body and body.find(b"null") >= 0 and _suspicious(turn):
         paths = tuple(_not_finite(msgspec.to_builtins(turn)))
         if paths:
             return _ENCODER.encode(msgspec.structs.replace(turn, not_finite=paths))

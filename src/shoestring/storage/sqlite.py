@@ -18,14 +18,15 @@ from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.past import Entry
 from shoestring.storage import sqlite_file
 from shoestring.storage.lock import WriterLock
-from shoestring.storage.sqlite_reader import SqliteReader, chained, checksums, line_of
+from shoestring.storage.sqlite_reader import SqliteReader, chained, checksums, with_measured
 
 GROUP_ENTRIES = 100
 GROUP_S = 0.2
 
 _TAKE_THE_BLANK = """
 UPDATE groups SET epoch = epoch + 1
-WHERE first = (SELECT max(first) FROM groups) AND lines IS NULL RETURNING epoch, first, link
+WHERE first = (SELECT max(first) FROM groups) AND lines IS NULL AND typeof(epoch) = 'integer' AND typeof(link) = 'blob'
+RETURNING epoch, first, link
 """
 _FILL_THE_BLANK = """
 INSERT INTO groups VALUES (?1, ?2, ?3, ?4, ?5), (?6, ?2, NULL, NULL, ?5)
@@ -98,7 +99,9 @@ class SqliteJournal(SqliteReader):
             last = self._first + len(lines) - 1
             raise StorageError(f"entry {entry.seq} does not follow entry {last} of {self.path}")
         line = encode_turn(entry.event, entry.decisions)
-        lines.append(line_of(line, entry.meta) if entry.meta else line)
+        if entry.meta:
+            line = with_measured(line, entry.meta)
+        lines.append(line)
         if not wait:
             now = monotonic()
             if len(lines) == 1:
@@ -153,9 +156,8 @@ class SqliteJournal(SqliteReader):
             rows = self._connection.execute(_TAKE_THE_BLANK).fetchall()
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "write to") from error
-        for epoch, first, link in rows:
-            if isinstance(epoch, int) and isinstance(link, bytes):
-                return epoch, first, link
+        if rows:
+            return rows[0]  # type: ignore[no-any-return]
         for _ in super().read():  # raises, with the name of the entry that is missing
             pass
         raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")

@@ -82,6 +82,10 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
                 raise
             connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
             _recognise(connection, path)
+    except UnicodeDecodeError as error:  # SQLite quotes the damaged part of a schema as it is
+        raise JournalDamaged(
+            f"{path} is damaged: it does not say what is in it", hint="restore it from a copy"
+        ) from error
     except sqlite3.Error as error:
         raise explained(error, path, "open") from error
     return connection
@@ -91,6 +95,9 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(
+            "SELECT name FROM sqlite_master"
+        ).fetchall()  # a damaged schema is told here and nowhere else
         if application == APPLICATION_ID and version == FORMAT:
             return
     except BaseException:

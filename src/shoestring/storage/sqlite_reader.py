@@ -21,13 +21,15 @@ from shoestring.storage import sqlite_file
 
 _BATCH = 50
 _RESTORE = "restore the journal from a copy; the entries before this one are sound"
+_COLUMNS = "first, epoch, lines, checks, link"
+
 Row = tuple[int, int, bytes | None, bytes | None, bytes]
-"""first, epoch, lines, checks, link: a group, or with None for lines and checks the blank place after the last one."""
+"""A group by its columns, or, with None for lines and checks, the blank place after the last one."""
 
 
-def line_of(turn: bytes, meta: dict[str, float]) -> bytes:
-    """An entry as a group holds it. JSON escapes tabs and line ends, so they are free to mean something here."""
-    return b"%b\t%b" % (turn, msgspec.json.encode(meta)) if meta else turn
+def with_measured(turn: bytes, meta: dict[str, float]) -> bytes:
+    """The line of an entry that has measured times. JSON escapes tabs, and line ends too, so both can part things."""
+    return b"%b\t%b" % (turn, msgspec.json.encode(meta))
 
 
 def checksums(first: int, lines: Sequence[bytes]) -> bytes:
@@ -81,7 +83,7 @@ class SqliteReader:
     def _end(self) -> tuple[int, bytes] | None:
         """The number of the next entry and the link of the last group, unless the blank row that says so is gone."""
         try:
-            row = self._connection.execute("SELECT * FROM groups ORDER BY first DESC LIMIT 1").fetchone()
+            row = self._connection.execute(f"SELECT {_COLUMNS} FROM groups ORDER BY first DESC LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "read") from error
         if row is None or [type(value) for value in row] != [int, int, type(None), type(None), bytes]:
@@ -90,7 +92,7 @@ class SqliteReader:
 
     def _batch(self, after: int, end: tuple[int, bytes] | None) -> list[Row | sqlite3.Error]:
         """The next rows before the end and, if something stopped us from getting more of them, what it was."""
-        sql = "SELECT * FROM groups WHERE first > ? AND first < ? ORDER BY first LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM groups WHERE first > ? AND first < ? ORDER BY first LIMIT ?"
         rows: list[Row | sqlite3.Error] = []
         try:
             rows.extend(self._connection.execute(sql, (after, 1 << 62 if end is None else end[0], _BATCH)))
@@ -104,7 +106,7 @@ class SqliteReader:
         if first != expected:
             raise self._damaged(expected, "is missing")
         if text is None:
-            raise self._damaged(expected, f"was added from outside: the journal ends with entry {expected - 1}")
+            raise self._damaged(expected, "is missing: its place is blank, but the journal does not end there")
         if not (isinstance(epoch, int) and isinstance(text, bytes) and isinstance(checks, bytes)):
             raise self._damaged(first, "is not what was written")
         lines = text.split(b"\n")
@@ -142,5 +144,6 @@ def _diagnosed(first: int, lines: Sequence[bytes], checks: bytes) -> tuple[int, 
             return index, "is not what was written: it was changed or moved"
     if len(now) < len(checks):
         return len(lines), "is missing"
-    last = first + len(lines) - 1  # each line agrees with its checksum, so any of them may have been changed with it
-    return 0, f"is not what was written, or another one up to entry {last} is not, or the order of their groups"
+    # Each line agrees with its checksum, so it is the group that was moved, or a line together with its checksum.
+    last = first + len(lines) - 1
+    return 0, f"is not what was written, or another one of its group, which ends with entry {last}"
