@@ -1,16 +1,18 @@
 """One large inline study; prints the CPU per event of its last tenth over that of its first, and the peak memory in MB.
 
-A helper of `benchmarks.overhead`, in a process of its own so that the memory is the study's alone. The recipe is ASHA:
-of the searches it has the most to remember.
+Called by `benchmarks.overhead` with the number of trials and the recipe, in a process of its own so that the memory is
+the study's alone.
 """
 
 from __future__ import annotations
 
 import resource
+import statistics
 import sys
 import tempfile
 import time
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 from shoestring import recipes
@@ -38,7 +40,7 @@ def train(trial: Trial) -> None:
         trial.report(loss=x * x + 1 / step)
 
 
-def main(trials: int) -> None:
+def main(trials: int, recipe: str) -> None:
     provider = SimulatedProvider.free(slots=1)
     spec = RunSpec(
         name="growth",
@@ -46,14 +48,14 @@ def main(trials: int) -> None:
         metric="loss",
         trials=trials,
         max_steps=10,
-        recipe="asha",
+        recipe=recipe,
         listings=provider.listings,
     )
-    looks: list[tuple[int, float]] = []
+    looks: list[float] = []
 
     def watch(state: RunState, _: Event) -> None:
         if state.seq % EVERY == 0:
-            looks.append((state.seq, time.process_time()))
+            looks.append(time.process_time())
 
     with tempfile.TemporaryDirectory() as folder:
         now = time.time()
@@ -75,12 +77,13 @@ def main(trials: int) -> None:
         raise SystemExit(f"only {len(state.jobs)} of {trials} trials were run")
     tenth = len(looks) // 10
 
-    def per_event(part: list[tuple[int, float]]) -> float:
-        return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
+    def per_event(part: list[float]) -> float:
+        """The median stretch of the part: a noisy moment of the machine is not growth."""
+        return statistics.median(later - earlier for earlier, later in pairwise(part))
 
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(per_event(looks[-tenth:]) / per_event(looks[:tenth]), peak_mb, state.seq)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])
