@@ -1,0 +1,294 @@
+"""The page: pictures that are true, whole and small, whatever a run came to."""
+
+from __future__ import annotations
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shoestring as ss
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.decisions import Decision
+from shoestring.kernel.events import Event
+from shoestring.kernel.past import Entry
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import LOCAL, Listing, Offer
+from shoestring.page import LOG_HEAD, LOG_TAIL, page
+from shoestring.plots.chronicle import Chronicle, Stretch
+from shoestring.plots.machines import SHOWN, lanes, machine_bars
+from shoestring.plots.svg import words
+from shoestring.study import Study
+from tests.studies import play, random_case
+
+HOSTILE = "</title><script>alert('x')</script>\x1b&"
+SPEC = RunSpec(name="told", metric="loss", trials=3, max_steps=9, budget_usd=1.0, deadline_s=7200.0)
+FIGURE = re.compile(r'<figure id="(\w+)">.*?</figure>', re.DOTALL)
+
+
+def simulated(curve: Callable[[dict], Callable[[int], dict]], **changes: object) -> ss.Study:
+    fields: dict[str, object] = {
+        "space": {"lr": ss.log(1e-4, 1), "kind": ss.choice("a", HOSTILE)},
+        "minimize": "loss",
+        "trials": 20,
+        "max_steps": 9,
+        "budget": "$5",
+        "deadline": "12h",
+        "market": {"kind": "modern", "interruptions_per_hour": 2.0},
+        "name": "drawn",
+    }
+    workload = ss.Workload(curve=curve, seconds_per_step=ss.SublinearSpeed(900.0))
+    return ss.simulate(workload=workload, **(fields | changes))
+
+
+def plain_curve(config: dict) -> Callable[[int], dict]:
+    return lambda step: {"loss": 1 / step + config["lr"]}
+
+
+@pytest.fixture(scope="module")
+def study() -> ss.Study:
+    return simulated(plain_curve)
+
+
+def figures(text: str) -> dict[str, ET.Element]:
+    """The figures by name; parsing them as XML is a test of its own."""
+    return {match[1]: ET.fromstring(match[0]) for match in FIGURE.finditer(text)}
+
+
+def drawing(figure: ET.Element) -> ET.Element:
+    found = figure.find("svg")
+    assert found is not None
+    return found
+
+
+def said(element: ET.Element) -> str:
+    return " ".join(element.itertext())
+
+
+def journal(*turns: Event | tuple[Event, Sequence[Decision]]) -> list[Entry]:
+    pairs = [turn if isinstance(turn, tuple) else (turn, ()) for turn in turns]
+    return [Entry(seq=i + 1, event=event, decisions=tuple(taken)) for i, (event, taken) in enumerate(pairs)]
+
+
+# -- the whole page ----------------------------------------------------------------------------------------------------
+def test_every_figure_is_well_formed_and_has_words_for_those_who_cannot_see_it(study: ss.Study) -> None:
+    found = figures(page(study))
+    assert list(found) == ["curves", "money", "machines"]
+    for name, figure in found.items():
+        svg = drawing(figure)
+        title, described = svg[0], svg[1]
+        assert (title.tag, described.tag) == ("title", "desc")
+        assert title.text
+        assert len(described.text or "") > 20
+        assert svg.get("aria-labelledby") == f"{title.get('id')} {described.get('id')}"
+        assert title.get("id") == f"{name}-title"
+
+
+def test_nothing_is_fetched_and_nothing_runs(study: ss.Study) -> None:
+    text = page(study)
+    for forbidden in ("<script", "http:", "https:", "src=", "url(", "@import", "onload"):
+        assert forbidden not in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_names_and_values_of_users_are_words_never_markup() -> None:
+    study = simulated(lambda _: lambda step: {HOSTILE: 1 / step}, minimize=HOSTILE)
+    machine = Study(lambda: rented(spec_with(offer(HOSTILE)), of=offer(HOSTILE)))
+    text = page(study) + page(machine)
+    assert "<script" not in text
+    assert "alert(" in text
+    for figure in figures(text).values():
+        assert {element.tag for element in figure.iter()} <= {
+            *("figure", "h2", "p", "span", "figcaption", "svg", "title", "desc"),
+            *("g", "path", "line", "rect", "circle", "text"),
+        }
+
+
+def test_words_are_fit_for_xml() -> None:
+    assert ET.fromstring(f"<p>{words(HOSTILE)}</p>").text == HOSTILE.replace("\x1b", "\ufffd")
+
+
+def test_a_run_of_which_nothing_is_known_yet_says_so() -> None:
+    entries = journal(e.RunStarted(at=100.0, spec=SPEC, seed=0))
+    text = page(Study(lambda: entries))
+    assert "<svg" not in text
+    assert "No trial has reported a value of loss yet." in text
+    assert "No machine has been rented yet." in text
+
+
+def test_a_bag_that_follows_no_metric_has_no_learning_curves() -> None:
+    entries = journal(e.RunStarted(at=0.0, spec=RunSpec(name="bag", kind="bag"), seed=0))
+    assert "Learning curves" not in page(Study(lambda: entries))
+
+
+def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
+    study = simulated(plain_curve, trials=400, budget="$50", deadline="30d", max_machines=40)
+    whole = len(study.log())
+    assert whole > LOG_HEAD + LOG_TAIL
+    text = page(study)
+    assert f"... {whole - LOG_HEAD - LOG_TAIL:,} lines are left out here" in text
+    assert "study drawn began" in text
+    assert "over, best is trial " in text
+    assert "and 350 more: shoestring export writes them all" in text
+    assert len(text) < 600_000
+
+
+# -- what is true over time --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(12))
+def test_the_chronicle_agrees_with_the_fold(seed: int) -> None:
+    state, kept = play(random_case(random.Random(seed)))
+    told = Chronicle(kept.read())
+    assert told.billed()[-1][1] == pytest.approx(state.spent_usd)
+    assert told.held()[-1][1] == 0
+    assert all(number >= 0 for _, number in told.held())
+    assert told.now_s == pytest.approx(state.now - state.started_at)
+    up_and_taken = sum(machine.taken_away for machine in told.machines)
+    assert up_and_taken <= state.revocations
+    for machine in told.machines:
+        for stretch in machine.stretches:
+            assert stretch.ended_s is not None
+            assert machine.began_s <= stretch.began_s <= stretch.ended_s
+    assert list(figures(page(Study(kept.read)))) == ["curves", "money", "machines"]
+
+
+def test_the_line_of_money_ends_at_the_total_of_the_receipt(study: ss.Study) -> None:
+    svg = drawing(figures(page(study))["money"])
+    total = study.receipt.charged
+    assert total.usd > 0
+    assert str(total) in [text.text for text in svg.iter("text") if text.get("class") == "value"]
+    path = next(path.get("d", "") for path in svg.iter("path") if path.get("id") == "billed")
+    end_y = float(path.rpartition("V")[2])
+    marks = {float((text.text or "")[1:]): float(text.get("y", "")) - 4 for text in svg.iter("text") if _is_tick(text)}
+    (low, low_y), *_, (high, high_y) = sorted(marks.items())
+    end_usd = low + (end_y - low_y) / (high_y - low_y) * (high - low)
+    assert end_usd == pytest.approx(study.receipt.charged.usd, rel=0.02)
+
+
+def _is_tick(text: ET.Element) -> bool:
+    return text.get("text-anchor") == "end" and (text.text or "").startswith("$") and text.get("class") is None
+
+
+def test_limits_in_reach_are_lines_and_those_far_off_are_named_at_the_edge(study: ss.Study) -> None:
+    far = said(figures(page(study))["money"])
+    assert "↑ budget $5.00" in far
+    near = drawing(figures(page(simulated(plain_curve, budget="$0.05", deadline="3h")))["money"])
+    assert "budget $0.05" in said(near)
+    assert "↑" not in said(near)
+    assert len([line for line in near.iter("line") if line.get("class") == "limit"]) == 2
+
+
+def offer(machine: str = "m1", *, spot: bool = True, provider: str = "aws") -> Offer:
+    return Offer(provider=provider, zone="z", machine=machine, spot=spot)
+
+
+def rented(spec: RunSpec, *, of: Offer, late: bool = False) -> list[Entry]:
+    """One trial on one machine for an hour; `late`: the bill overtakes everything else."""
+    bill = e.LeaseEnded(at=3700.0, lease="l0", cause="revoked", charged_usd=spec.budget_usd / 2)
+    stopped = e.SegmentEnded(at=3690.0, segment="s0", step=3, cause="reached")
+    ending = [bill, stopped, e.LeaseGranted(at=100.0, lease="l0")] if late else [stopped, bill]
+    start = d.StartSegment(segment="s0", job="j0", leases=("l0",), config={}, until_step=3, why="it waits")
+    request = d.RequestLease(lease="l0", offer=of, end_by=9e3, reserve_usd=spec.budget_usd / 2, why="there is work")
+    return journal(
+        (
+            e.RunStarted(at=50.0, spec=spec, seed=0),
+            [
+                d.AddJob(job="j0", config={}, why="the first"),
+                d.RunJob(job="j0", until_step=3, why="the first"),
+                request,
+            ],
+        ),
+        (e.LeaseGranted(at=100.0, lease="l0"), [start]),
+        *ending,
+    )
+
+
+def spec_with(*offers: Offer, budget_usd: float = 1.0) -> RunSpec:
+    listings = tuple(Listing(offer=one, vcpus=2, memory_gb=4, on_demand_usd_per_hour=0.1) for one in offers)
+    return RunSpec(name="hand", metric="loss", max_steps=9, budget_usd=budget_usd, deadline_s=7200.0, listings=listings)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bill_may_overtake_the_news_of_what_it_is_for(late: bool) -> None:
+    entries = rented(spec_with(offer()), of=offer(), late=late)
+    told = Chronicle(entries)
+    (machine,) = told.machines
+    assert (machine.began_s, machine.ended_s, machine.cause) == (50.0, 3650.0, "revoked")
+    assert [(stretch.trial, stretch.began_s) for stretch in machine.stretches] == [(0, 50.0)]
+    assert machine.stretches[0].ended_s == (3650.0 if late else 3640.0)
+    assert told.billed() == [(0.0, 0.0), (3650.0, 0.5)]
+    assert told.held() == [(0.0, 0), (50.0, 1), (3650.0, 0)]
+
+
+def test_a_run_for_nothing_shows_machines_and_no_money() -> None:
+    here = offer(provider=LOCAL)
+    found = figures(page(Study(lambda: rented(spec_with(here, budget_usd=0.0), of=here))))
+    assert "dollars" not in said(found["money"])
+    assert "nothing was billed" in said(found["money"])
+    assert "machines held" in said(found["money"])
+    assert "this machine" in said(found["machines"])
+
+
+def test_a_run_that_goes_on_shows_machines_still_held() -> None:
+    entries = rented(spec_with(offer(spot=False)), of=offer(spot=False))[:2]
+    found = figures(page(Study(lambda: entries)))
+    assert "1 machine still held." in said(found["money"])
+    assert "still held (1)" in said(found["machines"])
+    assert "m1*" in said(found["machines"])
+
+
+def test_entries_younger_than_the_results_are_left_for_the_next_page() -> None:
+    """A run that goes on while its page is made: figures and receipt tell of the same moment."""
+    entries = rented(spec_with(offer()), of=offer())
+    seen = entries[:2]
+    study = Study(lambda: seen)
+    assert study.spent == 0.0
+    seen = entries
+    assert "taken back by the market" not in said(figures(page(study))["machines"])
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+def test_bars_are_told_apart_by_how_they_ended(study: ss.Study) -> None:
+    figure = figures(page(study))["machines"]
+    counted = dict(re.findall(r"(given back|taken back by the market) \((\d+)\)", said(figure)))
+    assert int(counted["taken back by the market"]) == study.receipt.revocations > 0
+    bars = [rect.get("class") for rect in drawing(figure).iter("rect") if "bar" in rect.get("class", "")]
+    assert bars.count("bar revoked") == study.receipt.revocations
+    assert len(bars) == study.receipt.leases <= SHOWN
+
+
+def test_of_very_many_machines_the_first_are_shown() -> None:
+    requests = [d.RequestLease(lease=f"l{i}", offer=offer(), end_by=9e9, why="more") for i in range(500)]
+    entries = journal(
+        (e.RunStarted(at=0.0, spec=SPEC, seed=0), requests),
+        *(e.LeaseGranted(at=float(i), lease=f"l{i}") for i in range(500)),
+        *(e.LeaseEnded(at=600.0 + i, lease=f"l{i}", cause="expired", charged_usd=0.01) for i in range(500)),
+    )
+    figure = ET.fromstring(machine_bars(Chronicle(entries), 1e6))
+    assert f"The first {SHOWN} of 500 machines." in said(figure)
+    assert len([rect for rect in drawing(figure).iter("rect") if rect.get("class") == "bar expired"]) == SHOWN
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 50)), max_size=30))
+def test_trials_side_by_side_never_share_a_lane(times: list[tuple[float, float]]) -> None:
+    stretches = [Stretch(trial=i, began_s=at, ended_s=at + long) for i, (at, long) in enumerate(times)]
+    found = lanes(stretches, 1000.0)
+    assert sum(map(len, found)) == len(stretches)
+    for lane in found:
+        assert all(a.ended_s <= b.began_s for a, b in pairwise(lane))
+
+
+def test_trials_too_short_to_tell_apart_are_one_box() -> None:
+    told = Chronicle(rented(spec_with(offer()), of=offer()))
+    (machine,) = told.machines
+    machine.stretches = [Stretch(trial=i, began_s=i / 10, ended_s=(i + 1) / 10) for i in range(20_000)]
+    machine.stretches.append(Stretch(trial=7, began_s=2000.0, ended_s=3600.0))
+    figure = ET.fromstring(machine_bars(told, 1e9))
+    (path,) = [path.get("d", "") for path in drawing(figure).iter("path") if path.get("class") == "revoked"]
+    assert path.count("M") == 2
+    assert [text.text for text in drawing(figure).iter("text") if text.get("class") == "inside"] == ["7"]
