@@ -5,7 +5,6 @@ Pictures first: people would rather look. All of them are drawn from one pass ov
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice, takewhile
@@ -79,8 +78,7 @@ def write_page(study: Study, path: Path) -> None:
 
 def _trials(study: Study) -> str:
     """The best first, those without a value last."""
-    sign = 1.0 if study.spec.direction == "minimize" else -1.0
-    ranked = sorted(study.trials, key=lambda row: (math.isnan(row.value), sign * row.value))
+    ranked = sorted(study.trials, key=lambda row: study.spec.rank(row.value))
     table = Trials(ranked[:SHOWN_IN_NOTEBOOKS], study.metric)._repr_html_()
     rest = len(ranked) - SHOWN_IN_NOTEBOOKS
     more = f"<p>and {rest:,} more: shoestring export writes them all</p>" if rest > 0 else ""

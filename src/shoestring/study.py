@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +16,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Config
 from shoestring.receipt import Receipt, receipt_of
 from shoestring.runs import RunFolder
-from shoestring.trials import Tally, TrialRow, Trials, show_config
+from shoestring.trials import Tally, Trials, show_config
 from shoestring.units import show_number, show_usd
 
 
@@ -160,7 +159,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         best = self.best
-        ranked = sorted(self.trials, key=_rank(self.spec))
+        ranked = sorted(self.trials, key=lambda row: self.spec.rank(row.value))
         return (
             f"<h4>{escape(self.name)}: {escape(self.status)}</h4>"
             f"<p>{escape('no result yet' if best is None else str(best))}</p>"
@@ -181,9 +180,3 @@ class Study:
 
 Bag = Study
 """A bag of jobs has the same results; its trials are the jobs that were given."""
-
-
-def _rank(spec: RunSpec) -> Callable[[TrialRow], tuple[bool, float]]:
-    """Best first, trials without a value last."""
-    sign = 1.0 if spec.direction == "minimize" else -1.0
-    return lambda row: (math.isnan(row.value), sign * row.value)

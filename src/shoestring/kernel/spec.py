@@ -97,6 +97,10 @@ class RunSpec(Fact, frozen=True, kw_only=True):
             return True
         return a < b if self.direction == "minimize" else a > b
 
+    def rank(self, value: float) -> tuple[bool, float]:
+        """A key to sort by: best first, NaN last."""
+        return math.isnan(value), value if self.direction == "minimize" else -value
+
 
 def amended(spec: RunSpec, *, budget_usd: float | None, deadline_s: float | None) -> RunSpec:
     """The spec with new totals, as a user may ask for in the middle of a run."""

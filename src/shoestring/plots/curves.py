@@ -67,8 +67,7 @@ def choose(spec: RunSpec, jobs: Sequence[Job]) -> list[Job]:
     """All, or of very many the best ones and an even sample of the others."""
     if len(jobs) <= BEST_SHOWN + OTHERS_SHOWN:
         return list(jobs)
-    sign = 1.0 if spec.direction == "minimize" else -1.0
-    ranked = sorted(jobs, key=lambda job: (math.isnan(job.best), sign * job.best))
+    ranked = sorted(jobs, key=lambda job: spec.rank(job.best))
     others = ranked[BEST_SHOWN:]
     return ranked[:BEST_SHOWN] + [others[i * len(others) // OTHERS_SHOWN] for i in range(OTHERS_SHOWN)]
 
