@@ -66,8 +66,8 @@ def launch(asked: Asked) -> Study:
     check_same(study.spec, spec)
     more = amendment(study.state, spec, study.state.now)
     if study.state.concluded and not (more and study.state.unfinished):
-        ways_out = "a larger --budget or a later --deadline, or --fresh" if study.state.unfinished else "--fresh"
-        say(f"{spec.name} is over ({study.state.ending}); this is what it came to. To go on or again: {ways_out}")
+        more_of_it = " A larger --budget or a later --deadline goes on." if study.state.unfinished else ""
+        say(f"{spec.name} is over ({study.state.ending}); this is what it came to.{more_of_it} --fresh runs it again.")
         return study
     say(f"going on with {spec.name}, in {folder.path}")
     kept = msgspec.structs.replace(read_kept(folder), folder=str(asked.folder))

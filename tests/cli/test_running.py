@@ -103,7 +103,7 @@ def test_a_run_that_ran_out_of_money_goes_on_with_more(prompt: Prompt) -> None:
     poor = prompt(*words, "0.02")
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     assert "no machine can be paid any more" in study.state.ending, poor.output
-    assert "a larger --budget" in prompt(*words, "0.02").output
+    assert "A larger --budget" in prompt(*words, "0.02").output
     unfinished = study.state.by_status["finished"]
     assert unfinished < 6
     richer = prompt(*words, "5")

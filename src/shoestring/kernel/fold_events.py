@@ -25,6 +25,7 @@ from shoestring.kernel.moves import (
 from shoestring.kernel.records import Account
 from shoestring.kernel.spec import amended
 from shoestring.kernel.state import STOPPED, RunState
+from shoestring.kernel.types import ON_DEMAND_LEAST_S
 
 
 def _run_started(state: RunState, event: e.RunStarted) -> None:
@@ -73,7 +74,9 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
     account.seconds += seconds
     account.charged_usd += event.charged_usd
     account.refunded_usd += event.refunded_usd
-    account.on_demand_usd += seconds / 3600 * state.listings[lease.offer].on_demand_usd_per_hour
+    if lease.granted_at is not None:
+        least = max(seconds, ON_DEMAND_LEAST_S)
+        account.on_demand_usd += least / 3600 * state.listings[lease.offer].on_demand_usd_per_hour
     state.spent_usd += event.charged_usd
     if event.cause in ("revoked", "lost"):
         account.revoked += 1

@@ -30,6 +30,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all immutable values of the kernel."""
 
 
+ON_DEMAND_LEAST_S = 60.0
+"""Clouds charge a started machine for a minute at least, on demand too."""
 LOCAL = "local"
 """The provider of the machine we are on: free, and nobody takes it away."""
 
