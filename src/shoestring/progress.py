@@ -1,4 +1,4 @@
-"""One live line while a run goes on: redrawn in place on a terminal, nothing where nobody watches."""
+"""One live line while a run goes on: redrawn in place on a terminal, once a minute in a log."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from shoestring.kernel.state import RunState
 from shoestring.units import show_duration, show_number, show_usd
 
 REDRAW_S = 0.2
+LOG_EVERY_S = 60.0
+"""Where there is no terminal: often enough to see that it lives, seldom enough not to fill a log."""
 
 
 def line_of(state: RunState) -> str:
@@ -61,7 +63,7 @@ class LiveLine:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._due = 0.0
+        self._due = 0.0 if self.shown else time.monotonic() + LOG_EVERY_S
         self._drawn = False
         self.state: RunState | None = None
         """As of the last event."""
@@ -74,11 +76,13 @@ class LiveLine:
         self.state = state
         now = time.monotonic()
         if now >= self._due:
-            self._due = now + REDRAW_S
+            self._due = now + (REDRAW_S if self.shown else LOG_EVERY_S)
             self.draw(state)
 
     def draw(self, state: RunState) -> None:
         if not self.shown:
+            self._stream.write(f"{line_of(state)}\n")
+            self._stream.flush()
             return
         width = shutil.get_terminal_size().columns
         # Return to the first column and clear: the new line may be shorter than the old one.
@@ -88,7 +92,8 @@ class LiveLine:
 
     def finish(self, state: RunState) -> None:
         """Leave the last line standing."""
-        self.draw(state)
+        if self.shown:
+            self.draw(state)
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()
