@@ -22,7 +22,8 @@ from shoestring.world.sim import SimWorld
 from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
 
 START = 1_700_000_000.0
-RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband")
+MODEL_BASED = ("tpe", "asha_tpe", "bohb")
+RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", *MODEL_BASED)
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,11 @@ def random_case(rng: random.Random) -> Case:
         budget_usd=10 ** rng.uniform(-2.5, 1.5),
         deadline_s=deadline_s,
         wind_down_s=min(120.0, deadline_s / 20),
-        recipe=rng.choice(RECIPES),
+        recipe=(recipe := rng.choice(RECIPES)),
         options={
             "placement": rng.choice(("cheapest", "on_demand")),
             "checkpointing": rng.choice(("on_notice", "periodic")),
+            **({"startup": 1} if recipe in MODEL_BASED else {}),
         },
         seed=rng.randrange(1000),
         listings=tuple(listings),

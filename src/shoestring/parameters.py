@@ -235,7 +235,8 @@ def _fraction(value: float, low: float, high: float, log: bool) -> float:
     """Where in the range the value lies, from 0 to 1. Halved, since the difference of finite bounds may overflow."""
     if log:
         value, low, high = math.log(value), math.log(low), math.log(high)
-    return min(max((value / 2 - low / 2) / (high / 2 - low / 2), 0.0), 1.0)
+    span = high / 2 - low / 2
+    return min(max((value / 2 - low / 2) / span, 0.0), 1.0) if span else 0.0  # bounds so close that halves are equal
 
 
 def _same(value: Value, option: Value) -> bool:

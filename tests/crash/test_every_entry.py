@@ -38,7 +38,8 @@ def a_restless_study() -> Case:
 
 
 def busier(case: Case) -> RunSpec:
-    return msgspec.structs.replace(case.spec, recipe="asha", trials=6, max_steps=9, max_failures=2)
+    options = {name: value for name, value in case.spec.options.items() if name != "startup"}
+    return msgspec.structs.replace(case.spec, recipe="asha", options=options, trials=6, max_steps=9, max_failures=2)
 
 
 CASE = a_restless_study()

@@ -20,7 +20,9 @@ from shoestring.search.asha import Asha
 from shoestring.search.given import Given
 from shoestring.search.grid import Grid
 from shoestring.search.hyperband import Hyperband
+from shoestring.search.model import FromModel
 from shoestring.search.random import RandomSearch
+from shoestring.search.sampled import Sampled
 from shoestring.search.successive_halving import SuccessiveHalving
 from shoestring.testing.story import SPEC
 
@@ -28,6 +30,9 @@ SEARCHES = {
     "asha": Asha(),
     "hyperband": Hyperband(),
     "successive_halving": SuccessiveHalving(),
+    "asha_tpe": Asha(sampler=FromModel()),
+    "bohb": Hyperband(sampler=FromModel(random_share=1 / 3)),
+    "tpe": Sampled(FromModel()),
     "random": RandomSearch(),
     "grid": Grid(),
     "given": Given(),
@@ -55,6 +60,11 @@ def test_options_reach_the_search() -> None:
     assert build("hyperband", eta=2)[0] == Hyperband(eta=2)
     assert build("successive_halving", grace_steps=9)[0] == SuccessiveHalving(grace_steps=9)
     assert build("grid", points=2)[0] == Grid(points=2)
+    model = FromModel(startup=4, gamma=0.5, candidates=9, random_share=0.2)
+    words = {"startup": 4, "gamma": 0.5, "candidates": 9, "random_share": 0.2}
+    assert build("tpe", **words)[0] == Sampled(model)
+    assert build("asha_tpe", eta=2, **words)[0] == Asha(eta=2, sampler=model)
+    assert build("bohb", grace_steps=3, **words)[0] == Hyperband(grace_steps=3, sampler=model)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +78,12 @@ def test_options_reach_the_search() -> None:
         ("asha", {"eta": 2.5}, "options.eta: 2.5 is not a whole number", "fraction"),
         ("asha", {"eta": "many"}, "options.eta: 'many' is not a number", "0.001"),
         ("asha", {"grace_steps": 10}, "options.grace_steps=10 is more than max_steps=9", "lower it"),
+        ("tpe", {"gamma": 0}, "options.gamma=0 is no share", "from 0.01 to 0.99"),
+        ("tpe", {"gamma": float("nan")}, "options.gamma=nan is no share", "from 0.01 to 0.99"),
+        ("tpe", {"startup": 0}, "options.startup=0 is too small", "at least 1"),
+        ("tpe", {"candidates": "few"}, "options.candidates: 'few' is not a number", ""),
+        ("tpe", {"eta": 3}, "the recipe tpe has no such option", "known: startup"),
+        ("bohb", {"random_share": 1.5}, "options.random_share=1.5 is no share", "from 0 to 1"),
         ("grid", {"points": 0}, "options.points=0 is too small", "at least 1"),
         ("asha", {"placement": "cheap"}, "options.placement='cheap' is unknown", "cheapest"),
         ("asha", {"checkpointing": "never"}, "options.checkpointing='never' is unknown", "on_notice"),
@@ -91,8 +107,9 @@ def test_a_bag_of_nothing_is_refused() -> None:
 def test_trials_cannot_be_compared_without_a_metric() -> None:
     bag = replace(SPEC, kind="bag", metric=None, given=({"x": 0.5},))
     assert recipes.build(replace(bag, recipe="given"))
-    with pytest.raises(SpecError, match="no metric"):
-        recipes.build(replace(bag, recipe="asha"))
+    for recipe in ("asha", "tpe", "asha_tpe", "bohb"):
+        with pytest.raises(SpecError, match="no metric"):
+            recipes.build(replace(bag, recipe=recipe))
 
 
 def test_every_recipe_says_in_a_line_what_it_does() -> None:

@@ -47,6 +47,18 @@ class TestGiven(_Recipe):
     spec = replace(SPEC, recipe="given", given=GIVEN)
 
 
+class TestTpe(_Recipe):
+    spec = replace(SPEC, recipe="tpe", trials=12, options={"startup": 3})
+
+
+class TestAshaWithTpe(_Recipe):
+    spec = replace(SPEC, recipe="asha_tpe", trials=16, direction="maximize", options={"startup": 3})
+
+
+class TestBohb(_Recipe):
+    spec = replace(SPEC, recipe="bohb", trials=16, given=GIVEN[:2], options={"startup": 3})
+
+
 class TestAStudyThatRunsOutOfMoney(_Recipe):
     spec = replace(SPEC, recipe="asha", budget_usd=0.3)
 

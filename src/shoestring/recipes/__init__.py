@@ -12,6 +12,7 @@ from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
+from shoestring.recipes.model_based import asha_tpe, bohb, tpe
 from shoestring.values import did_you_mean
 
 __all__ = ["GROUP", "Recipe", "build", "describe"]
@@ -20,7 +21,8 @@ Recipe = Callable[[RunSpec], Sequence[Policy]]
 
 GROUP = "shoestring.recipes"
 _OURS: dict[str, Recipe] = {
-    recipe.__name__: recipe for recipe in (asha, hyperband, successive_halving, random, grid, given)
+    recipe.__name__: recipe
+    for recipe in (asha, hyperband, successive_halving, asha_tpe, bohb, tpe, random, grid, given)
 }
 
 

@@ -31,19 +31,19 @@ SAVE_EVERY_S = 900.0
 def asha(spec: RunSpec) -> Sequence[Policy]:
     """Trials are stopped early as they come: the best third of each rung goes on, nobody waits (eta, grace_steps)."""
     options = Options(spec)
-    return bundle(Asha(**_halving(options, spec)), options)
+    return bundle(Asha(*halving(options, spec)), options)
 
 
 def hyperband(spec: RunSpec) -> Sequence[Policy]:
     """Successive halving with several first rungs, for when early values may mislead (eta, grace_steps)."""
     options = Options(spec)
-    return bundle(Hyperband(**_halving(options, spec)), options)
+    return bundle(Hyperband(*halving(options, spec)), options)
 
 
 def successive_halving(spec: RunSpec) -> Sequence[Policy]:
     """All trials take the first rung, the best third take the next, and so on (eta, grace_steps)."""
     options = Options(spec)
-    return bundle(SuccessiveHalving(**_halving(options, spec)), options)
+    return bundle(SuccessiveHalving(*halving(options, spec)), options)
 
 
 def random(spec: RunSpec) -> Sequence[Policy]:
@@ -85,16 +85,21 @@ def bundle(search: Policy, options: Options) -> tuple[Policy, ...]:
     )
 
 
-def _halving(options: Options, spec: RunSpec) -> dict[str, int]:
+def needs_metric(spec: RunSpec) -> None:
     if spec.metric is None:
         raise SpecError(
             f"recipe={spec.recipe!r} compares trials, but the run has no metric",
             hint="say what to minimize or maximize, or use recipe='given'",
         )
+
+
+def halving(options: Options, spec: RunSpec) -> tuple[int, int]:
+    """eta and grace_steps."""
+    needs_metric(spec)
     grace_steps = options.whole("grace_steps", 1, least=1)
     if grace_steps > spec.max_steps:
         raise SpecError(
             f"options.grace_steps={grace_steps} is more than max_steps={spec.max_steps}",
             hint="lower it: a trial is first compared after grace_steps",
         )
-    return {"eta": options.whole("eta", 3, least=2), "grace_steps": grace_steps}
+    return options.whole("eta", 3, least=2), grace_steps

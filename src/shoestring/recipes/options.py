@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.units import parse_duration_s
-from shoestring.values import as_whole, did_you_mean
+from shoestring.values import as_number, as_whole, did_you_mean
 
 
 class Options:
@@ -29,6 +29,12 @@ class Options:
         value = as_whole(self._take(name, default), f"options.{name}")
         if value < least:
             raise SpecError(f"options.{name}={value} is too small", hint=f"it must be at least {least}")
+        return value
+
+    def share(self, name: str, default: float, *, least: float = 0.0, most: float = 1.0) -> float:
+        value = as_number(self._take(name, default), f"options.{name}")
+        if not least <= value <= most:
+            raise SpecError(f"options.{name}={value:g} is no share", hint=f"it must be from {least:g} to {most:g}")
         return value
 
     def seconds(self, name: str, default: float) -> float:

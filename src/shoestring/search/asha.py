@@ -13,7 +13,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
 from shoestring.search.climbing import climb
 from shoestring.search.ladder import Ladder, as_they_come, rung_steps
-from shoestring.search.supply import SEARCH_WAKERS, planned
+from shoestring.search.supply import AT_RANDOM, SEARCH_WAKERS, Sampler, planned
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,12 @@ class Asha:
     eta: int = 3
     grace_steps: int = 1
     """Every trial gets so many steps before it is compared."""
+    sampler: Sampler = AT_RANDOM
+    """Where new trials come from."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
-        return climb(state, self, self._ladders)
+        return climb(state, self, self._ladders, self.sampler)
 
     def _ladders(self, state: RunView) -> list[Ladder]:
         spec = state.spec

@@ -8,7 +8,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Tags
 from shoestring.kernel.view import RunView
 from shoestring.search.ladder import Ladder
-from shoestring.search.supply import given_or_drawn, has_room, planned
+from shoestring.search.supply import AT_RANDOM, Sampler, has_room, planned, supplied
 
 BRACKET = "bracket"
 
@@ -28,7 +28,9 @@ class Climb:
         self._read = len(rests)
 
 
-def climb(state: RunView, owner: Hashable, ladders: Callable[[RunView], list[Ladder]]) -> Iterator[d.Decision]:
+def climb(
+    state: RunView, owner: Hashable, ladders: Callable[[RunView], list[Ladder]], sampler: Sampler = AT_RANDOM
+) -> Iterator[d.Decision]:
     """`owner` is the search itself: two equal searches on one state are the same search."""
     if state.phase != "running":
         return
@@ -45,10 +47,10 @@ def climb(state: RunView, owner: Hashable, ladders: Callable[[RunView], list[Lad
         else:
             if len(state.jobs) >= planned(state.spec):
                 return
-            yield from _new_trial(state, progress.ladders)
+            yield from _new_trial(state, progress.ladders, sampler)
 
 
-def _new_trial(state: RunView, ladders: list[Ladder]) -> Iterator[d.Decision]:
+def _new_trial(state: RunView, ladders: list[Ladder], sampler: Sampler) -> Iterator[d.Decision]:
     spec, number, job = state.spec, len(state.jobs), state.next_job()
     bracket, last_of_bracket = 0, ladders[0].trials
     while number >= last_of_bracket:
@@ -56,10 +58,10 @@ def _new_trial(state: RunView, ladders: list[Ladder]) -> Iterator[d.Decision]:
         last_of_bracket += ladders[bracket].trials
     tags: Tags = {"rung": 0} if len(ladders) == 1 else {BRACKET: bracket, "rung": 0}
     step = ladders[bracket].first_step
-    origin = "given by the user" if number < len(spec.given) else "drawn at random"
+    config, origin = supplied(state, number, job, sampler)
     yield d.AddJob(
         job=job,
-        config=given_or_drawn(state, number, job),
+        config=config,
         tags=tags,
         why=f"{number + 1} of {planned(spec)}, {origin}: nobody is ready to go on",
     )

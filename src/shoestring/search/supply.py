@@ -4,6 +4,8 @@ more than can run, so that a bag of a hundred thousand jobs is not written down 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
@@ -34,24 +36,56 @@ def has_room(state: RunView) -> bool:
     return len(state.waiting) + state.count("running") < places(state)
 
 
-def given_or_drawn(state: RunView, number: int, job: JobId) -> Config:
+class Drawn(NamedTuple):
+    config: Config
+    origin: str
+    """Where it comes from, in words: "drawn at random"."""
+
+
+class Sampler(Protocol):
+    """Where the configurations come from that nobody gave. Frozen and hashable like the policy it is part of."""
+
+    def draw(self, state: RunView, job: JobId) -> Drawn: ...
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """The tenth trial of a seed is the same configuration, whatever the others came to."""
+
+    def draw(self, state: RunView, job: JobId) -> Drawn:
+        return Drawn(state.spec.space.sample(state.fixed_rng(f"config:{job}")), "drawn at random")
+
+
+AT_RANDOM = AtRandom()
+
+
+def supplied(state: RunView, number: int, job: JobId, sampler: Sampler) -> Drawn:
     given = state.spec.given
-    return given[number] if number < len(given) else state.spec.space.sample(state.fixed_rng(f"config:{job}"))
+    return Drawn(given[number], "given by the user") if number < len(given) else sampler.draw(state, job)
+
+
+def given_or_drawn(state: RunView, number: int, job: JobId) -> Config:
+    return supplied(state, number, job, AT_RANDOM).config
 
 
 def run_all(
     state: RunView, count: int, config: Callable[[RunView, int, JobId], Config], origin: str
 ) -> Iterator[d.Decision]:
     """Run `count` jobs to their end, each for itself: `config` says what the job of that number is."""
-    spec = state.spec
     enough = AHEAD * places(state)
     while len(state.waiting) < enough and (number := len(state.jobs)) < count:
         job = state.next_job()
-        where_from = "given by the user" if number < len(spec.given) else origin
-        yield d.AddJob(job=job, config=config(state, number, job), why=f"{number + 1} of {count}, {where_from}")
-        yield d.RunJob(
-            job=job,
-            until_step=spec.max_steps,
-            slots=spec.slots,
-            why=f"to the end, step {spec.max_steps}: every job is run whole",
-        )
+        where_from = "given by the user" if number < len(state.spec.given) else origin
+        yield from run_whole(state, job, Drawn(config(state, number, job), where_from), f"{number + 1} of {count}")
+
+
+def run_whole(state: RunView, job: JobId, drawn: Drawn, which: str) -> Iterator[d.Decision]:
+    """A new job, to its end."""
+    spec = state.spec
+    yield d.AddJob(job=job, config=drawn.config, why=f"{which}, {drawn.origin}")
+    yield d.RunJob(
+        job=job,
+        until_step=spec.max_steps,
+        slots=spec.slots,
+        why=f"to the end, step {spec.max_steps}: every job is run whole",
+    )
