@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -50,12 +49,6 @@ def _run_script(path: Path) -> None:
     finally:
         sys.argv = argv
         sys.path.pop(0)
-
-
-def _is_ours(error: Exception) -> bool:
-    """Was it raised by our own code, below the user's?"""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
 
 
 def _run_spec(path: Path) -> None:

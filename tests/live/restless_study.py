@@ -23,12 +23,12 @@ def train(trial):
 
 ss.tune(
     train,
-    # A grid: what a random search draws hangs on the order of events, and that on the speed of this machine.
-    space={"x": ss.choice(0.05, 0.15, 0.25, 0.32, 0.45, 0.55, 0.75, 0.95), "step_s": STEP_S},
+    space={"x": ss.uniform(0, 1), "step_s": STEP_S},
     minimize="loss",
     max_steps=STEPS,
     max_machines=3,
-    recipe="grid",
+    recipe="random",
+    trials=8,
     budget="$5",
     deadline="3d",
     seed=7,

@@ -121,7 +121,6 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         leases=decision.leases,
         slots=decision.slots,
         until_step=decision.until_step,
-        from_step=0 if decision.resume_from is None else decision.resume_from.step,
         started_at=state.now,
     )
     state.segments[segment.id] = segment

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from shoestring.kernel.types import CheckpointRef, Config, JobId, LeaseId, Metrics, Offer, SegmentCause, SegmentId, Tags
+from shoestring.kernel.types import CheckpointRef, Config, JobId, LeaseId, Metrics, Offer, SegmentId, Tags
 
 JobStatus = Literal["paused", "waiting", "running", "finished", "dropped", "failed"]
 Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
@@ -98,7 +98,6 @@ class Segment(msgspec.Struct, kw_only=True):
     leases: tuple[LeaseId, ...]
     slots: int
     until_step: int
-    from_step: int
     started_at: float
     running_since: float | None = None
     saved_at: float | None = None
@@ -133,6 +132,3 @@ class Account(msgspec.Struct, kw_only=True):
     on_demand_usd: float = 0.0
     """What the same seconds would have cost on demand."""
     revoked: int = 0
-
-
-ENDED_WELL: frozenset[SegmentCause] = frozenset({"reached", "completed"})

@@ -87,10 +87,6 @@ class RunState:
         return bool(self.waiting) and self.ending != STOPPED
 
     @property
-    def holds_machines(self) -> bool:
-        return bool(self.leases)
-
-    @property
     def goes_on(self) -> bool:
         """Is there anything left to wait for? A pause is over once every machine is given back."""
         return self.phase in ("running", "winding_down") or (self.phase != "concluded" and bool(self.leases))
