@@ -13,6 +13,7 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
+from shoestring.kernel.types import SegmentId
 from shoestring.kernel.view import RunView
 
 DEADLINE = "deadline"
@@ -31,6 +32,7 @@ class Closing:
             e.ThoughtReady,
             e.UserAsked,
             e.PolicyBroke,
+            d.RunJob,
             d.PauseJob,
             d.DropJob,
             d.WindDown,
@@ -47,11 +49,7 @@ class Closing:
         if _deadline_is_near(state, event) and state.phase == "running":
             yield d.WindDown(why="the deadline is near")
         for segment in list(state.leaving):
-            yield d.HaltSegment(
-                segment=segment,
-                grace_s=state.spec.wind_down_s,
-                why=f"its trial is {state.jobs[state.segments[segment].job].status}",
-            )
+            yield _leave(state, segment)
         if state.phase == "running":
             yield from self._notice_the_end(state)
         if state.phase != "running":
@@ -75,6 +73,18 @@ class Closing:
                 yield d.ReleaseLease(lease=lease.id, why=state.ending)
         if state.phase == "winding_down" and not state.leases:
             yield d.Conclude(best=state.best, why=state.ending)
+
+
+def _leave(state: RunView, segment: SegmentId) -> d.HaltSegment:
+    """Whoever goes on elsewhere is not hurried: the step it is in would be lost."""
+    job = state.jobs[state.segments[segment].job]
+    if not job.wanted:
+        return d.HaltSegment(segment=segment, grace_s=state.spec.wind_down_s, why=f"its trial is {job.status}")
+    return d.HaltSegment(
+        segment=segment,
+        grace_s=max(state.spec.wind_down_s, min(state.spec.slice_s, state.deadline_at - state.now)),
+        why=f"its trial goes on with {job.slots} slot{'' if job.slots == 1 else 's'}",
+    )
 
 
 def _deadline_is_near(state: RunView, event: e.Event) -> bool:

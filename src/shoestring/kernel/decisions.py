@@ -35,11 +35,15 @@ class TagJob(Decision, frozen=True, kw_only=True, tag="TagJob/1"):
 
 
 class RunJob(Decision, frozen=True, kw_only=True, tag="RunJob/1"):
-    """Have a job trained up to a step. Placement finds the machine, unless the search pins the offer."""
+    """Have a job trained up to a step. Placement finds the machine, unless the search pins the offer.
+
+    A job that runs on other slots than these saves, stops at its next step and goes on from there on its new slots.
+    """
 
     job: JobId
     until_step: int
     slots: int = 1
+    """A multiple of the spec's, which is what one worker takes: more than that is a gang of workers."""
     offer: Offer | None = None
 
 
@@ -81,9 +85,17 @@ class StartSegment(Decision, frozen=True, kw_only=True, tag="StartSegment/1"):
     config: Config
     until_step: int
     slots: int = 1
+    """On all leases together."""
+    shares: tuple[int, ...] = ()
+    """Slots on each lease, for a gang that spans several; empty where there is only one."""
     resume_from: CheckpointRef | None = None
     time_limit_s: float | None = None
     """A segment still running after so long is hung: the world kills it (SegmentEnded "overran")."""
+
+    @property
+    def slots_on(self) -> tuple[int, ...]:
+        """Slots on each lease, in their order."""
+        return self.shares or (self.slots,)
 
 
 class PlanSaves(Decision, frozen=True, kw_only=True, tag="PlanSaves/1"):

@@ -42,14 +42,20 @@ def _run_job(state: RunState, decision: d.RunJob) -> None:
         raise IllegalDecision(f"RunJob names job {job.id}, which is {job.status}")
     if not (0 < decision.until_step <= state.the_spec.max_steps):
         raise IllegalDecision(f"RunJob wants {job.id} until step {decision.until_step} of {state.the_spec.max_steps}")
-    if decision.slots < 1:
-        raise IllegalDecision(f"RunJob gives {job.id} {decision.slots} slots")
+    if decision.slots < 1 or decision.slots % state.the_spec.slots:
+        raise IllegalDecision(
+            f"RunJob gives {job.id} {decision.slots} slots, and each of its workers takes {state.the_spec.slots}"
+        )
     job.until_step, job.slots, job.offer = decision.until_step, decision.slots, decision.offer
     if job.segment is None:
         set_status(state, job, "waiting")
-    else:
-        state.leaving.pop(job.segment, None)
-        set_status(state, job, "running")
+        return
+    segment = state.segments[job.segment]
+    if segment.slots == job.slots:
+        state.leaving.pop(segment.id, None)
+    elif not segment.halting:
+        state.leaving[segment.id] = None
+    set_status(state, job, "running")
 
 
 def _pause_job(state: RunState, decision: d.PauseJob) -> None:
@@ -111,22 +117,28 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
     if job.status != "waiting":
         raise IllegalDecision(f"StartSegment starts job {job.id}, which is {job.status}")
     leases = [_open_lease(state, lease_id, "StartSegment") for lease_id in decision.leases]
-    for lease in leases:
-        if not lease.usable or lease.free_slots < decision.slots:
-            raise IllegalDecision(f"StartSegment puts {decision.slots} slots on {lease.id}, which has no room")
+    slots_on = decision.slots_on
+    if len(slots_on) != len(set(decision.leases)) or sum(slots_on) != decision.slots:
+        raise IllegalDecision(f"StartSegment divides {decision.slots} slots as {slots_on} among {decision.leases}")
+    for lease, slots in zip(leases, slots_on, strict=True):
+        if not lease.usable or lease.free_slots < slots:
+            raise IllegalDecision(f"StartSegment puts {slots} slots on {lease.id}, which has no room")
     state.segments_made += 1
     segment = Segment(
         id=decision.segment,
         job=job.id,
         leases=decision.leases,
         slots=decision.slots,
+        slots_on=slots_on,
+        machine=leases[0].offer.machine,
         until_step=decision.until_step,
         started_at=state.now,
+        step=0 if decision.resume_from is None else decision.resume_from.step,
     )
     state.segments[segment.id] = segment
-    for lease in leases:
+    for lease, slots in zip(leases, slots_on, strict=True):
         lease.segments.append(segment.id)
-        lease.free_slots -= decision.slots
+        lease.free_slots -= slots
         lease.idle_since = None
         update_room(state, lease)
     job.segment = segment.id

@@ -86,15 +86,22 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
 def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
-        segment.running_since = event.at
+        segment.running_since = segment.step_at = event.at
 
 
 def _job_reported(state: RunState, event: e.JobReported) -> None:
-    if event.segment not in state.segments:
+    segment = state.segments.get(event.segment)
+    if segment is None:
         return
     job = state.jobs[event.job]
     job.latest = event.metrics
     step = event.step
+    if step > segment.step:
+        at = event.at
+        if at > segment.step_at:
+            segment.pace.steps += step - segment.step
+            segment.pace.seconds += at - segment.step_at
+        segment.step, segment.step_at = step, at
     if step > job.step:
         job.step = step
     spec = state.spec
@@ -131,6 +138,7 @@ def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
         segment.saved_at = max(event.at, segment.saved_at or event.at)
+        segment.step_at = max(event.at, segment.step_at)
 
 
 def _checkpoint_lost(state: RunState, event: e.CheckpointLost) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from shoestring.kernel.records import Job, JobStatus, Lease, Rest, Segment
+from shoestring.kernel.records import Job, JobStatus, Lease, Pace, Rest, Segment
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import CheckpointRef, LeaseId, SegmentCause
 
@@ -86,16 +86,20 @@ def close_segment(
 ) -> None:
     del state.segments[segment.id]
     state.leaving.pop(segment.id, None)
-    for lease_id in segment.leases:
+    for lease_id, slots in zip(segment.leases, segment.slots_on, strict=True):
         lease = state.leases.get(lease_id)
         if lease is not None:
             lease.segments.remove(segment.id)
-            lease.free_slots = min(lease.slots, lease.free_slots + segment.slots)
+            lease.free_slots += slots
             if not lease.segments:
                 lease.idle_since = at
             update_room(state, lease)
     job = state.jobs[segment.job]
     job.segment = None
+    if segment.pace.steps:
+        pace = job.paces.setdefault((segment.machine, segment.slots), Pace())
+        pace.steps += segment.pace.steps
+        pace.seconds += segment.pace.seconds
     if revoked:
         job.revocations += 1
     if cause in ("reached", "completed"):

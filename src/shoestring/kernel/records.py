@@ -17,6 +17,13 @@ JobStatus = Literal["paused", "waiting", "running", "finished", "dropped", "fail
 Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
 
 
+class Pace(msgspec.Struct):
+    """Time spent training and nothing else: start-up, restoring and saving are not in it."""
+
+    steps: int = 0
+    seconds: float = 0.0
+
+
 class Job(msgspec.Struct, kw_only=True):
     """One configuration to be run; progresses in steps, can be saved and continued."""
 
@@ -40,6 +47,8 @@ class Job(msgspec.Struct, kw_only=True):
     """The learning curve of the run's metric: `values[i]` was reported at `steps[i]`."""
     latest: Metrics = {}
     best: float = float("nan")
+    paces: dict[tuple[str, int], Pace] = {}
+    """How fast it went, by machine type and slots; what its open segment adds is in the segment."""
     failures: int = 0
     segment: SegmentId | None = None
     lost_steps: int = 0
@@ -97,11 +106,21 @@ class Segment(msgspec.Struct, kw_only=True):
     job: JobId
     leases: tuple[LeaseId, ...]
     slots: int
+    """On all leases together."""
+    slots_on: tuple[int, ...]
+    """On each of them."""
+    machine: str
+    """The type of the first of them."""
     until_step: int
     started_at: float
     running_since: float | None = None
     saved_at: float | None = None
     halting: bool = False
+    step: int = 0
+    """The last step it reported, or began from."""
+    step_at: float = float("inf")
+    """When the step after that began."""
+    pace: Pace = msgspec.field(default_factory=Pace)
 
     def unsaved_s(self, now: float) -> float:
         """Seconds of training that would be lost if the machine went now."""

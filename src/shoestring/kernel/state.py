@@ -38,7 +38,7 @@ class RunState:
         self.jobs: dict[JobId, Job] = {}
         self.waiting: dict[JobId, None] = {}
         self.leaving: dict[SegmentId, None] = {}
-        """Open segments whose job is no longer wanted, not yet told to halt."""
+        """Open segments whose job is no longer wanted, or wanted on other slots, not yet told to halt."""
         self.by_status: Counter[str] = Counter()
         self.best: JobId | None = None
         self.rests: list[Rest] = []

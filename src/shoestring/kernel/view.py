@@ -119,7 +119,7 @@ class RunView:
 
     @property
     def leaving(self) -> Collection[SegmentId]:
-        """Open segments whose job is no longer wanted and which nobody has told to halt."""
+        """Open segments whose job is no longer wanted, or wanted on other slots, and which nobody has told to halt."""
         return self._state.leaving.keys()
 
     def segments_on(self, lease: LeaseId) -> list[Segment]:

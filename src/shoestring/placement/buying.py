@@ -9,9 +9,12 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.matching import RETRY, request, slots_missing
+from shoestring.placement.seating import slots_open, zone_of
+from shoestring.units import show_usd
 
 RETRY_AFTER_S = 60.0
 """How long an offer that was denied is left alone."""
+Ranked = list[tuple[Offer, str]]
 
 
 def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer, str]]]) -> Iterator[d.Decision]:
@@ -28,12 +31,16 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
     first = state.jobs[next(iter(state.waiting))]  # whoever has waited longest must fit, or would wait for ever
     ranked = [pair for pair in rank(state) if _fits(state, first, pair[0])]
     candidates = [pair for pair in ranked if _not_just_denied(state, pair[0])]
+    if first.slots > state.largest_slots:
+        candidates, missing = _where_it_has_most(state, first, candidates, missing)
+        if candidates and not state.segments and _gang_usd(state, first, candidates[0][0]) > _free_usd(state):
+            yield d.WindDown(why=f"{show_usd(_free_usd(state))} does not pay {first.slots} slots at once any more")
+            return
     if not candidates and RETRY not in state.timers:
         why = "every offer was denied just now" if ranked else "nothing that fits is offered at a price worth paying"
         yield d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
     if state.leases:  # with nothing in hand, ask all the same: the guard's refusal ends the run with its reason
-        free_usd = state.spec.budget_usd - state.spent_usd - state.reserved_usd
-        candidates = [pair for pair in candidates if _first_minute_usd(state, pair[0]) <= free_usd]
+        candidates = [pair for pair in candidates if _first_minute_usd(state, pair[0]) <= _free_usd(state)]
     while missing > 0 and room > 0 and candidates:
         offer, why = candidates[0]
         refusals = state.refusals
@@ -46,8 +53,25 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
         room -= 1
 
 
+def _where_it_has_most(state: RunView, gang: Job, candidates: Ranked, missing: int) -> tuple[Ranked, int]:
+    """A gang that needs several machines needs them in one zone: the one where it has most already, so that what is
+    dearer now elsewhere cannot scatter it. Free slots there count, for a gang can take them together."""
+    here = slots_open(state, gang)
+    for lease_id in state.coming:
+        here[zone_of(state.leases[lease_id].offer)] += state.leases[lease_id].slots
+    offered = {zone_of(offer) for offer, _ in candidates}
+    zone = max((zone for zone in here if zone in offered and here[zone]), key=lambda zone: here[zone], default=None)
+    if zone is None:
+        return candidates, missing
+    return [pair for pair in candidates if zone_of(pair[0]) == zone], missing - slots_open(state, gang)[zone]
+
+
 def _fits(state: RunView, job: Job, offer: Offer) -> bool:
-    return state.listings[offer].slots >= job.slots and job.offer in (None, offer)
+    """On one machine of this kind, or as a gang on as many as may be rented."""
+    if job.offer not in (None, offer):
+        return False
+    worker, slots = state.spec.slots, state.listings[offer].slots
+    return slots >= job.slots or slots // worker * worker * state.spec.max_machines >= job.slots > state.largest_slots
 
 
 def _ceiling(state: RunView, offer: Offer) -> float:
@@ -57,6 +81,17 @@ def _ceiling(state: RunView, offer: Offer) -> float:
 def _first_minute_usd(state: RunView, offer: Offer) -> float:
     """What must be free at the least: asking for less spares the guard, and the journal, a refusal at every turn."""
     return _ceiling(state, offer) / 60
+
+
+def _gang_usd(state: RunView, gang: Job, offer: Offer) -> float:
+    """The same for all machines that a gang still needs: with fewer of them it could not start."""
+    missing = gang.slots - slots_open(state, gang)[zone_of(offer)]
+    machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.coming)
+    return machines * _first_minute_usd(state, offer)
+
+
+def _free_usd(state: RunView) -> float:
+    return state.spec.budget_usd - state.spent_usd - state.reserved_usd
 
 
 def _not_just_denied(state: RunView, offer: Offer) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Job, Lease
+from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
+from shoestring.placement.seating import has_time, seats_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {
@@ -38,41 +39,25 @@ def start_waiting_jobs(state: RunView) -> Iterator[d.Decision]:
         if not state.roomy:
             return
         job = state.jobs[job_id]
-        lease = _fitting(state, job)
-        if lease is None:
+        seats = seats_for(state, job)
+        if seats is None:
             continue
         checkpoint = job.checkpoint
-        where = f"on {lease.offer}"
+        where = f"on {state.leases[seats.leases[0]].offer}"
+        if len(seats.leases) > 1:
+            where = f"{job.slots} slots on {len(seats.leases)} machines: {where[3:]} and others there"
         yield d.StartSegment(
             segment=state.next_segment(),
             job=job_id,
-            leases=(lease.id,),
+            leases=seats.leases,
             config=job.config,
             until_step=job.until_step,
             slots=job.slots,
+            shares=seats.slots if len(seats.leases) > 1 else (),
             resume_from=checkpoint,
             time_limit_s=state.spec.time_limit_s,
             why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
         )
-
-
-def _fitting(state: RunView, job: Job) -> Lease | None:
-    """The lease with the least room that still fits; a lease about to run out is left alone."""
-    best: Lease | None = None
-    for lease_id in state.roomy:
-        lease = state.leases[lease_id]
-        if lease.free_slots < job.slots or not has_time(state, lease) or job.offer not in (None, lease.offer):
-            continue
-        if lease.free_slots == job.slots:
-            return lease
-        if best is None or lease.free_slots < best.free_slots:
-            best = lease
-    return best
-
-
-def has_time(state: RunView, lease: Lease) -> bool:
-    """Is it worth starting something on this lease? Not within the last call before its prepaid time ends."""
-    return lease.end_by - state.now > state.spec.wind_down_s
 
 
 def slots_missing(state: RunView, at_most: int) -> int:
@@ -91,7 +76,7 @@ def slots_missing(state: RunView, at_most: int) -> int:
 
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
     """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
-    if not state.idle:
+    if not state.idle or on_the_move(state):
         return
     over = not state.segments and not state.waiting and not state.thinking
     if over or state.waiting:  # the last turn, or machines that fit nobody who waits: look at each
@@ -109,6 +94,15 @@ def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
         if f"{IDLE}{lease_id}" in state.timers:
             break
         yield _look_again(state, state.leases[lease_id], idle_s)
+
+
+def on_the_move(state: RunView) -> bool:
+    """Will a place be wanted in a moment? By a gang that waits until its last machine is there, or by jobs that are
+    stopping where they run, to start again elsewhere."""
+    if state.coming and any(state.jobs[job].slots > state.largest_slots for job in state.waiting):
+        return True
+    going = (segment for segment in state.segments.values() if segment.halting or segment.id in state.leaving)
+    return any(state.jobs[segment.job].wanted for segment in going)
 
 
 def _idle_for(state: RunView, lease: Lease) -> float:

@@ -12,6 +12,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.buying import rent_missing
+from shoestring.placement.gathering import gather
 from shoestring.placement.matching import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
 from shoestring.placement.pricing import per_slot
 
@@ -19,6 +20,8 @@ from shoestring.placement.pricing import per_slot
 @dataclass(frozen=True)
 class OnDemand:
     idle_s: float = 120.0
+    gathers: bool = False
+    """Work spread over half-empty machines is moved together, and the machines it leaves are given back."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
@@ -29,6 +32,8 @@ class OnDemand:
             return
         yield from start_waiting_jobs(state)
         yield from rent_missing(state, on_demand_offers)
+        if self.gathers:
+            yield from gather(state)
         yield from release_idle(state, self.idle_s)
 
 

@@ -66,18 +66,22 @@ def given(spec: RunSpec) -> Sequence[Policy]:
     return bundle(Given(), Options(spec))
 
 
-def bundle(search: Policy, options: Options) -> tuple[Policy, ...]:
+def bundle(search: Policy, options: Options, *, elastic: bool = False) -> tuple[Policy, ...]:
     """A search with everything around it, in the order in which they must be asked: what to run, where, how to save
-    it; then the machines' prepaid time, the end of the run, and the checkpoints nobody needs any more."""
+    it; then the machines' prepaid time, the end of the run, and the checkpoints nobody needs any more.
+
+    `elastic`: the search says at every turn all that it wants, so a machine nobody asks for is given back at once, and
+    what runs is moved together where that frees one."""
     placement = options.word("placement", ("cheapest", "on_demand"))
     checkpointing = options.word("checkpointing", ("periodic", "on_notice"))
     saving: Policy = OnNotice()
     if checkpointing == "periodic":
         saving = Periodic(every_s=options.seconds("every_s", SAVE_EVERY_S))
     options.finish()
+    where = Cheapest if placement == "cheapest" else OnDemand
     return (
         search,
-        Cheapest() if placement == "cheapest" else OnDemand(),
+        where(idle_s=0.0, gathers=True) if elastic else where(),
         saving,
         Renewal(),
         Closing(),

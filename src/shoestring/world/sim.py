@@ -203,14 +203,16 @@ class SimWorld:
             step = 0 if order.resume_from is None else order.resume_from.step
             self._due.append(e.SegmentEnded(at=self.now, segment=order.segment, step=step, cause="lost"))
             return
-        lease = self._leases[order.leases[0]]
-        listing = self.provider.listing(lease.request.offer)
+        offers = {self._leases[lease].request.offer for lease in order.leases}
         resume = order.resume_from
         gb = self.workload.checkpoint_gb or 0.0
         segment = SimSegment(
             order=order,
             step=0 if resume is None else resume.step,
-            step_s=self.workload.seconds_per_step(order.config, listing, order.slots),
+            step_s=max(  # the slowest machine of a gang sets its pace
+                self.workload.seconds_per_step(order.config, self.provider.listing(offer), order.slots)
+                for offer in offers
+            ),
             save_s=self.latencies.save_s(gb),
             curve=self.workload.curve(order.config),
             until_step=order.until_step,

@@ -1,0 +1,91 @@
+"""Where a job sits: on one machine if any has room, else, as a gang of workers, on as few of one zone as will do.
+
+Workers of one trial talk to each other at every step: within a machine that is fast, within a zone it is free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from shoestring.kernel.records import Job, Lease
+from shoestring.kernel.types import LeaseId, Offer
+from shoestring.kernel.view import RunView
+
+Zone = tuple[str, str]
+"""Of a provider."""
+
+
+@dataclass(frozen=True)
+class Seats:
+    leases: tuple[LeaseId, ...]
+    slots: tuple[int, ...]
+    """On each."""
+
+
+def seats_for(state: RunView, job: Job) -> Seats | None:
+    """Where it can start now, if anywhere."""
+    one = _least_room(_open_to(state, job), job.slots)
+    if one is not None:
+        return Seats((one.id,), (job.slots,))
+    worker = state.spec.slots
+    if job.slots == worker:
+        return None
+    zones: dict[Zone, list[Lease]] = {}
+    for lease in _open_to(state, job):
+        zones.setdefault(zone_of(lease.offer), []).append(lease)
+    found = [seats for leases in zones.values() if (seats := _spread(leases, job.slots, worker)) is not None]
+    return min(found, key=lambda seats: len(seats.leases), default=None)
+
+
+def zone_of(offer: Offer) -> Zone:
+    return offer.provider, offer.zone
+
+
+def slots_open(state: RunView, job: Job) -> Counter[Zone]:
+    """Free slots that workers of this job could take, zone by zone."""
+    worker = state.spec.slots
+    found: Counter[Zone] = Counter()
+    for lease in _open_to(state, job):
+        found[zone_of(lease.offer)] += lease.free_slots // worker * worker
+    return found
+
+
+def has_time(state: RunView, lease: Lease) -> bool:
+    """Is it worth starting something on this lease? Not within the last call before its prepaid time ends."""
+    return lease.end_by - state.now > state.spec.wind_down_s
+
+
+def _open_to(state: RunView, job: Job) -> Iterator[Lease]:
+    for lease_id in state.roomy:
+        lease = state.leases[lease_id]
+        if has_time(state, lease) and job.offer in (None, lease.offer):
+            yield lease
+
+
+def _least_room(leases: Iterable[Lease], slots: int) -> Lease | None:
+    """The fullest machine that still fits, to empty the others."""
+    best: Lease | None = None
+    for lease in leases:
+        if lease.free_slots == slots:
+            return lease
+        if lease.free_slots > slots and (best is None or lease.free_slots < best.free_slots):
+            best = lease
+    return best
+
+
+def _spread(leases: list[Lease], slots: int, worker: int) -> Seats | None:
+    """The roomiest machines first, which makes them as few as possible; the rest on the one it fits best."""
+    chosen: list[Lease] = []
+    shares: list[int] = []
+    for lease in sorted(leases, key=lambda lease: -lease.free_slots):
+        rest = slots - sum(shares)
+        share = lease.free_slots // worker * worker
+        if share >= rest:
+            last = _least_room((other for other in leases if other not in chosen), rest) or lease
+            return Seats((*(x.id for x in chosen), last.id), (*shares, rest))
+        if share:
+            chosen.append(lease)
+            shares.append(share)
+    return None
