@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.placement.matching import RETRY, request, slots_missing
-from shoestring.placement.seating import slots_open, zone_of
+from shoestring.placement.matching import RETRY, request
+from shoestring.placement.seating import Zone, slots_open, zone_of
 from shoestring.units import show_usd
 
 RETRY_AFTER_S = 60.0
@@ -25,11 +26,10 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
     room = state.spec.max_machines - state.in_hand
     if room <= 0:
         return
-    missing = slots_missing(state, at_most=room * state.largest_slots)
-    if missing <= 0:
+    first, missing = _slots_missing(state, room)
+    if first is None or missing <= 0:
         return
-    first = state.jobs[next(iter(state.waiting))]  # whoever has waited longest must fit, or would wait for ever
-    ranked = [pair for pair in rank(state) if _fits(state, first, pair[0])]
+    ranked = [pair for pair in rank(state) if _fits(state, first, pair[0], room)]
     candidates = [pair for pair in ranked if _not_just_denied(state, pair[0])]
     if first.slots > state.largest_slots:
         candidates, missing = _where_it_has_most(state, first, candidates, missing)
@@ -53,12 +53,40 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
         room -= 1
 
 
+def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
+    """Who has waited longest of those that can be helped, and how many slots they all need, beyond what was asked for
+    and not yet granted. That first one must fit on what is rented next, or would wait for ever.
+
+    Counting stops at what may be rented: a hundred thousand jobs that wait need not be counted.
+    """
+    at_most = room * state.largest_slots
+    coming = sum(state.leases[lease].slots for lease in state.coming)
+    first: Job | None = None
+    wanted = 0
+    for job_id in state.waiting:
+        job = state.jobs[job_id]
+        if job.slots > state.largest_slots and not any(_fits(state, job, offer, room) for offer in state.listings):
+            continue  # some of its machines alone would only cost money while it waits for the others
+        first = first or job
+        wanted += job.slots
+        if wanted - coming >= at_most:
+            break
+    return first, wanted - coming
+
+
+def _there(state: RunView, gang: Job) -> Counter[Zone]:
+    """Slots in each zone that it could take, now or when they are granted."""
+    there = slots_open(state, gang)
+    for lease_id in state.coming:
+        lease = state.leases[lease_id]
+        there[zone_of(lease.offer)] += lease.slots
+    return there
+
+
 def _where_it_has_most(state: RunView, gang: Job, candidates: Ranked, missing: int) -> tuple[Ranked, int]:
     """A gang that needs several machines needs them in one zone: the one where it has most already, so that what is
     dearer now elsewhere cannot scatter it. Free slots there count, for a gang can take them together."""
-    here = slots_open(state, gang)
-    for lease_id in state.coming:
-        here[zone_of(state.leases[lease_id].offer)] += state.leases[lease_id].slots
+    here = _there(state, gang)
     offered = {zone_of(offer) for offer, _ in candidates}
     zone = max((zone for zone in here if zone in offered and here[zone]), key=lambda zone: here[zone], default=None)
     if zone is None:
@@ -66,12 +94,15 @@ def _where_it_has_most(state: RunView, gang: Job, candidates: Ranked, missing: i
     return [pair for pair in candidates if zone_of(pair[0]) == zone], missing - slots_open(state, gang)[zone]
 
 
-def _fits(state: RunView, job: Job, offer: Offer) -> bool:
-    """On one machine of this kind, or as a gang on as many as may be rented."""
+def _fits(state: RunView, job: Job, offer: Offer, room: int) -> bool:
+    """On one machine of this kind, or as a gang on as many as may still be rented, with what is there."""
     if job.offer not in (None, offer):
         return False
-    worker, slots = state.spec.slots, state.listings[offer].slots
-    return slots >= job.slots or slots // worker * worker * state.spec.max_machines >= job.slots > state.largest_slots
+    slots = state.listings[offer].slots
+    if job.slots <= state.largest_slots:
+        return slots >= job.slots
+    worker = state.spec.slots
+    return _there(state, job)[zone_of(offer)] + room * (slots // worker * worker) >= job.slots
 
 
 def _ceiling(state: RunView, offer: Offer) -> float:

@@ -60,20 +60,6 @@ def start_waiting_jobs(state: RunView) -> Iterator[d.Decision]:
         )
 
 
-def slots_missing(state: RunView, at_most: int) -> int:
-    """How many slots waiting jobs still need, beyond what was asked for and not yet granted.
-
-    Counting stops at `at_most`: what cannot be rented anyway need not be counted over a hundred thousand jobs.
-    """
-    coming = sum(state.leases[lease].slots for lease in state.coming)
-    wanted = 0
-    for job_id in state.waiting:
-        wanted += state.jobs[job_id].slots
-        if wanted - coming >= at_most:
-            break
-    return wanted - coming
-
-
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
     """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
     if not state.idle or on_the_move(state):
