@@ -133,8 +133,9 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         machine=leases[0].offer.machine,
         until_step=decision.until_step,
         started_at=state.now,
-        step=0 if decision.resume_from is None else decision.resume_from.step,
     )
+    if decision.resume_from is not None:
+        segment.first_step = segment.step = decision.resume_from.step
     state.segments[segment.id] = segment
     for lease, slots in zip(leases, slots_on, strict=True):
         lease.segments.append(segment.id)

@@ -86,7 +86,7 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
 def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
-        segment.running_since = segment.step_at = event.at
+        segment.running_since = segment.trains_from = event.at
 
 
 def _job_reported(state: RunState, event: e.JobReported) -> None:
@@ -97,11 +97,8 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     job.latest = event.metrics
     step = event.step
     if step > segment.step:
-        at = event.at
-        if at > segment.step_at:
-            segment.pace.steps += step - segment.step
-            segment.pace.seconds += at - segment.step_at
-        segment.step, segment.step_at = step, at
+        segment.step = step
+        segment.step_at = event.at
     if step > job.step:
         job.step = step
     spec = state.spec
@@ -138,7 +135,8 @@ def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
         segment.saved_at = max(event.at, segment.saved_at or event.at)
-        segment.step_at = max(event.at, segment.step_at)
+        segment.trained_s = segment.pace.seconds
+        segment.trains_from = event.at - segment.trained_s
 
 
 def _checkpoint_lost(state: RunState, event: e.CheckpointLost) -> None:

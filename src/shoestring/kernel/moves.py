@@ -96,10 +96,11 @@ def close_segment(
             update_room(state, lease)
     job = state.jobs[segment.job]
     job.segment = None
-    if segment.pace.steps:
+    trained = segment.pace
+    if trained.steps:
         pace = job.paces.setdefault((segment.machine, segment.slots), Pace())
-        pace.steps += segment.pace.steps
-        pace.seconds += segment.pace.seconds
+        pace.steps += trained.steps
+        pace.seconds += trained.seconds
     if revoked:
         job.revocations += 1
     if cause in ("reached", "completed"):

@@ -116,11 +116,23 @@ class Segment(msgspec.Struct, kw_only=True):
     running_since: float | None = None
     saved_at: float | None = None
     halting: bool = False
+    first_step: int = 0
+    """What it began from."""
     step: int = 0
     """The last step it reported, or began from."""
-    step_at: float = float("inf")
-    """When the step after that began."""
-    pace: Pace = msgspec.field(default_factory=Pace)
+    step_at: float = 0.0
+    """When it reported that."""
+    trained_s: float = 0.0
+    """Training time up to its latest save."""
+    trains_from: float = float("inf")
+    """Training time counts from here: its start, moved on by every save by as long as that took."""
+
+    @property
+    def pace(self) -> Pace:
+        """How fast it goes. Worked out when asked: every report passes here, and few are asked about."""
+        if self.step == self.first_step or self.trains_from == float("inf"):
+            return Pace()
+        return Pace(self.step - self.first_step, max(self.trained_s, self.step_at - self.trains_from))
 
     def unsaved_s(self, now: float) -> float:
         """Seconds of training that would be lost if the machine went now."""
