@@ -68,6 +68,9 @@ class Trial(Mapping[str, Value]):
         step: int = 0,
         checkpoint: Path | None = None,
         fraction: float = 1.0,
+        slots: int = 1,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         self.id = job
         self.config = config
@@ -78,6 +81,12 @@ class Trial(Mapping[str, Value]):
         """What the latest save stored, when there is one; read it, do not write to it."""
         self.fraction = fraction
         """The share of the training data to use."""
+        self.slots = slots
+        """What the trial has of its machines (GPUs, say), all workers together."""
+        self.rank = rank
+        """Which of the trial's workers this is. Others than 0 report and save to nobody: the same code will do."""
+        self.world_size = world_size
+        """How many workers train this trial together. It may be another number after a checkpoint."""
         self.metric_names: set[str] = set()
         """Every metric reported so far, here."""
         self.left = False

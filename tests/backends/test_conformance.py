@@ -16,6 +16,7 @@ class TestLocal(BackendSuite):
 
 class TestInline(BackendSuite):
     runs_beside = False
+    runs_gangs = False
 
     def make(self, rig: Rig):
         return InlineBackend(

@@ -54,6 +54,14 @@ def test_a_closure_will_do(make):
     assert seen == [0.1]
 
 
+def test_a_trial_with_many_slots_is_one_worker_here(make):
+    seen = []
+    story = make(lambda trial: (seen.append((trial.rank, trial.world_size, trial.slots)), trial.report(loss=1.0)))
+    story.start(until_step=1, slots=4)
+    assert story.wait_for(SegmentEnded).cause == "reached"
+    assert seen == [(0, 1, 4)]
+
+
 def test_a_failure_leaves_its_traceback_in_the_log(make):
     def train(_):
         raise ValueError("no")

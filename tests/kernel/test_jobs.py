@@ -236,3 +236,12 @@ def test_what_is_over_is_over() -> None:
     ):
         with pytest.raises(PolicyError, match="finished"):
             run.order(order)
+
+
+def test_what_a_dropped_job_had_not_saved_is_no_loss() -> None:
+    run = running()
+    run.happened(run.report("j0", 3, 0.4))
+    run.order(d.DropJob(job="j0", why="a test"))
+    run.end("j0", "lost", step=3)
+    assert run.state.jobs["j0"].step == 0
+    assert run.state.lost_steps == 0

@@ -98,3 +98,10 @@ def test_nothing_is_gathered_where_it_would_not_fit_or_would_not_pay() -> None:
     occupy(run, "j0", "l0", 1)
     occupy(run, "j1", "l1", 1)
     assert not run.tell(e.TimerFired(at=SPEC.deadline_s - 599, name="tick"))
+
+
+def test_gangs_sit_down_first_so_that_single_workers_do_not_scatter_them() -> None:
+    run = machines("l0", "l1", policy=Cheapest(gathers=True))
+    run.add("j0", until_step=9, slots=1)
+    run.add("j1", until_step=9, slots=4)
+    assert started(run.tell(TICK)) == [(("l0",), (4,)), (("l1",), (1,))]

@@ -28,6 +28,11 @@ class Hand:
         self.control = Control(end_by=time.time() + 60)
         self.process = None
 
+    def begin_again(self):
+        """The next start is another segment."""
+        self.folder = self.folder.with_name(f"s{int(self.folder.name[1:]) + 1}")
+        self.folder.mkdir()
+
     def write(self, name, text):
         (self.user_folder / name).write_text(text)
         return name
@@ -85,6 +90,15 @@ class Hand:
         assert len(found) == 1, f"{self.lines()}\n{self.log()}"
         return found[0]
 
+    def leaves_nothing(self):
+        """Is the worker's process group empty, now or in a moment?"""
+        until = time.monotonic() + 5
+        while not group_is_empty(self.process.pid):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        return True
+
     def log(self):
         return (self.folder / "log.txt").read_text()
 
@@ -93,6 +107,20 @@ class Hand:
 
     def saves(self):
         return [line.step for line in self.lines(Saved)]
+
+
+def group_is_empty(pid):
+    """Nothing alive in the worker's process group; the dead who wait for their burial do not count."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                with open(f"/proc/{entry.name}/stat") as file:
+                    state, _, group = file.read().rpartition(")")[2].split()[:3]
+            except OSError:
+                continue
+            if int(group) == pid and state not in "ZX":
+                return False
+    return True
 
 
 @pytest.fixture

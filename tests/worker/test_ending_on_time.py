@@ -1,6 +1,5 @@
 """A worker ends when it has to, with nobody to tell it: prepaid time, taken back, time limit, dead controller."""
 
-import os
 import time
 
 import shoestring.testing.user_code as user_code
@@ -8,20 +7,6 @@ from shoestring.worker.outbox import Ended, GaveBack, Reported
 from shoestring.worker.task import Control
 
 TRAIN, HUNG = f"{user_code.__file__}:train", f"{user_code.__file__}:hung"
-
-
-def group_is_empty(pid):
-    """Nothing alive in the worker's process group; the dead who wait for their burial do not count."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                with open(f"/proc/{entry.name}/stat") as file:
-                    state, _, group = file.read().rpartition(")")[2].split()[:3]
-            except OSError:
-                continue
-            if int(group) == pid and state not in "ZX":
-                return False
-    return True
 
 
 def test_a_trial_saves_and_leaves_just_before_its_prepaid_time_ends(hand):
@@ -37,7 +22,7 @@ def test_a_hung_trial_is_killed_when_its_prepaid_time_ends_and_its_children_with
     ended = hand.run(function=HUNG)
     assert (ended.cause, ended.step, ended.detail) == ("lost", 1, "the machine's prepaid time was over")
     assert 0 <= ended.wall - hand.control.end_by < 0.5
-    assert group_is_empty(hand.process.pid)
+    assert hand.leaves_nothing()
 
 
 def test_prepaid_time_can_be_made_longer(hand):
@@ -95,7 +80,4 @@ def test_user_code_whose_supervisor_is_killed_does_not_live_on(hand):
     hand.wait_for(Reported)
     hand.process.kill()
     hand.process.wait()
-    until = time.monotonic() + 5
-    while not group_is_empty(hand.process.pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert group_is_empty(hand.process.pid)
+    assert hand.leaves_nothing()

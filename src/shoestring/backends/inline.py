@@ -2,7 +2,8 @@
 
 `poll()` runs the next started segment to its end. There is nobody beside it who could interrupt, so notices, the end
 of prepaid time and the time limit are looked at between steps. Nothing is written to disk until a checkpoint is saved
-or something fails: a thousand small trials cost milliseconds.
+or something fails: a thousand small trials cost milliseconds. A gang would need several processes: a trial with more
+slots than a worker's is one worker here, which is told of all its slots.
 """
 
 from __future__ import annotations
@@ -182,6 +183,7 @@ class InlineBackend:
             host=host,
             step=_first_step(start),
             checkpoint=checkpoint,
+            slots=start.slots,
         )
         return play_function(function, trial, self._metric, log=host.log, let_out=_wants_out)
 

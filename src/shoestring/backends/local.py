@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from shoestring.backends.leasing import Provider, Tenancy
+from shoestring.backends.processes import WorkerProcess
 from shoestring.backends.segments import LocalSegment
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import Event
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import EndCause, LeaseId, SegmentId
-from shoestring.worker.task import Control, Task, read_json, write_json
+from shoestring.worker.ranks import free_port
+from shoestring.worker.task import TASK, Control, Task, read_json, write_json
 from shoestring.world.clock import RunClock
 
 _LEAD_MARKET_S = 60.0
@@ -49,8 +51,10 @@ class LocalBackend:
         metric: str | None,
         folder: Path | None = None,
         deadman_s: float = 300.0,
+        slots_per_worker: int = 1,
     ) -> None:
-        """`store`: root of the checkpoints. `folder`: where user code runs. `deadman_s`: in real seconds."""
+        """`store`: root of the checkpoints. `folder`: where user code runs. `deadman_s`: in real seconds.
+        `slots_per_worker`: a trial with more slots is a gang of several worker processes."""
         self._run_dir = run_dir.resolve()
         self._code = code
         self._provider = provider
@@ -59,6 +63,7 @@ class LocalBackend:
         self._metric = metric
         self._folder = (folder or Path.cwd()).resolve()
         self._deadman_s = deadman_s
+        self._slots_per_worker = slots_per_worker
         self._argv = _arguments(code, self._folder)
         self._heartbeat = self._run_dir / "heartbeat"
         self._beaten_at = 0.0
@@ -83,9 +88,9 @@ class LocalBackend:
             self._untold[tenancy.request.lease] = 0
         now = self._clock.now()
         for path in sorted((self._run_dir / "segments").iterdir()):
-            segment = LocalSegment.found(path, self._clock)
-            if segment is None:
+            if not (path / TASK).exists():
                 continue
+            segment = self._segment(path, read_json(path / TASK, Task))
             self._segments[segment.id] = segment
             self._listen(segment, now)
             if segment.over:
@@ -145,10 +150,18 @@ class LocalBackend:
     # -- user code -----------------------------------------------------------------------------------------------------
     def start(self, segment: StartSegment) -> None:
         folder = self._run_dir / "segments" / segment.segment
-        if segment.segment in self._segments or (folder / "task.json").exists():
+        if segment.segment in self._segments or (folder / TASK).exists():
             return
+        local = self._segment(folder, self._task(segment))
+        local.prepare(self._ends(segment.leases))
+        self._segments[segment.segment] = local
+        if self._stands(local):
+            local.worker.start()
+
+    def _task(self, segment: StartSegment) -> Task:
         limit = segment.time_limit_s
-        task = Task(
+        machines = tuple(slots // self._slots_per_worker for slots in segment.slots_on)
+        return Task(
             segment=segment.segment,
             job=segment.job,
             config=segment.config,
@@ -165,22 +178,25 @@ class LocalBackend:
             heartbeat=str(self._heartbeat),
             deadman_s=self._deadman_s,
             leases=segment.leases,
+            workers=sum(machines),
+            world_size=sum(machines),
+            machines=machines,
+            master_port=free_port(),
         )
-        local = LocalSegment.prepare(folder, task, self._ends(segment.leases), self._clock)
-        self._segments[segment.segment] = local
-        if self._stands(local):
-            local.worker.start()
+
+    def _segment(self, folder: Path, task: Task) -> LocalSegment:
+        return LocalSegment(folder, task, self._clock, WorkerProcess(folder))
 
     def _ends(self, leases: Iterable[LeaseId]) -> Control:
         """When the machines of a segment end, in wall time: its worker keeps to it with or without us."""
         tenancies = [self._leases[lease] for lease in leases if lease in self._leases]
         end_by = min((tenancy.end_by for tenancy in tenancies), default=self._clock.now())
-        first = min(tenancies, key=lambda tenancy: tenancy.gone_at, default=None)
-        warned = first is not None and first.notice_at < first.gone_at
+        gone_at = min((tenancy.gone_at for tenancy in tenancies), default=None)
+        notices = [tenancy.notice_at for tenancy in tenancies if tenancy.notice_at < tenancy.gone_at]
         return Control(
             end_by=self._clock.wall(end_by),
-            notice_at=self._clock.wall(first.notice_at) if first is not None and warned else None,
-            gone_at=self._clock.wall(first.gone_at) if first is not None else None,
+            notice_at=self._clock.wall(min(notices)) if notices else None,
+            gone_at=None if gone_at is None else self._clock.wall(gone_at),
             lead_s=max(_LEAST_LEAD_S, self._clock.real_s(_LEAD_MARKET_S)),
         )
 

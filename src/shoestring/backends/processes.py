@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -26,6 +27,21 @@ class _SignedIn(msgspec.Struct, frozen=True):
 
     pid: int
     birth: str | None
+
+
+class Worker(Protocol):
+    """What runs one segment, wherever that is."""
+
+    def start(self) -> None: ...
+
+    @property
+    def never_started(self) -> bool: ...
+
+    def alive(self) -> bool: ...
+
+    def last_words(self) -> str: ...
+
+    def kill(self) -> None: ...
 
 
 class WorkerProcess:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.processes import WorkerProcess
+from shoestring.backends.processes import Worker
 from shoestring.kernel.events import CheckpointLost, CheckpointSaved, Event, JobReported, SegmentEnded, SegmentStarted
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, Started, Tail, Unsaved
@@ -17,11 +17,11 @@ from shoestring.world.clock import RunClock
 
 
 class LocalSegment:
-    def __init__(self, folder: Path, task: Task, clock: RunClock) -> None:
+    def __init__(self, folder: Path, task: Task, clock: RunClock, worker: Worker) -> None:
         self.task = task
         self.id: SegmentId = task.segment
         self.leases = tuple(LeaseId(lease) for lease in task.leases)
-        self.worker = WorkerProcess(folder)
+        self.worker = worker
         self.over = False
         """Its end has been told."""
         self.gave_back = False
@@ -33,20 +33,11 @@ class LocalSegment:
         self._step = 0 if task.resume_from is None else task.resume_from.step
         self._control: Control | None = None
 
-    @classmethod
-    def prepare(cls, folder: Path, task: Task, control: Control, clock: RunClock) -> LocalSegment:
+    def prepare(self, control: Control) -> None:
         """The task is written last: a folder without one is a start that never happened."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / CONTROL, control)
-        write_json(folder / TASK, task)
-        return cls(folder, task, clock)
-
-    @classmethod
-    def found(cls, folder: Path, clock: RunClock) -> LocalSegment | None:
-        try:
-            return cls(folder, read_json(folder / TASK, Task), clock)
-        except FileNotFoundError:
-            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_json(self._folder / CONTROL, control)
+        write_json(self._folder / TASK, self.task)
 
     @property
     def control(self) -> Control:

@@ -53,9 +53,10 @@ def fall_back(state: RunState, job: Job, segment: Segment, at: float) -> None:
     """Work since the last checkpoint is gone, and so is the part of the curve that told of it."""
     saved = job.saved_step
     if job.step > saved:
-        job.lost_steps += job.step - saved
-        state.lost_steps += job.step - saved
-        state.lost_s += segment.unsaved_s(at)
+        if job.status != "dropped":  # what nobody wants any more is not a loss
+            job.lost_steps += job.step - saved
+            state.lost_steps += job.step - saved
+            state.lost_s += segment.unsaved_s(at)
         job.step = saved
         keep = bisect_right(job.steps, saved)
         del job.steps[keep:], job.values[keep:]

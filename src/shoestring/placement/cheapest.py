@@ -27,13 +27,14 @@ class Cheapest:
     made good any more."""
     idle_s: float = 120.0
     gathers: bool = False
-    """Work spread over half-empty machines is moved together, and the machines it leaves are given back."""
+    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
+    so that those it leaves can be given back."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running":
             return
-        yield from start_waiting_jobs(state)
+        yield from start_waiting_jobs(state, widest_first=self.gathers)
         yield from rent_missing(state, self._ranked)
         if self.gathers:
             yield from gather(state)

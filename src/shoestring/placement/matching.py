@@ -31,11 +31,15 @@ RETRY = "retry-placement"
 IDLE = "idle:"
 
 
-def start_waiting_jobs(state: RunView) -> Iterator[d.Decision]:
-    """Put waiting jobs, in their order, on leases with room for them; the fullest first, to empty the others."""
+def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterator[d.Decision]:
+    """Put waiting jobs on leases with room for them, the fullest first, to empty the others. Jobs sit down in their
+    order, or `widest_first`: single workers fit into any gap, and a gang that comes last is scattered."""
     if not state.roomy or not state.waiting:
         return
-    for job_id in list(state.waiting):
+    waiting = list(state.waiting)
+    if widest_first:
+        waiting.sort(key=lambda job_id: -state.jobs[job_id].slots)
+    for job_id in waiting:
         if not state.roomy:
             return
         job = state.jobs[job_id]

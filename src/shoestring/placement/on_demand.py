@@ -21,7 +21,8 @@ from shoestring.placement.pricing import per_slot
 class OnDemand:
     idle_s: float = 120.0
     gathers: bool = False
-    """Work spread over half-empty machines is moved together, and the machines it leaves are given back."""
+    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
+    so that those it leaves can be given back."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
@@ -30,7 +31,7 @@ class OnDemand:
         if state.waiting and not state.memo(self, lambda: on_demand_offers(state)):
             yield d.WindDown(why="every machine on offer is a spot machine, and only on-demand ones are wanted")
             return
-        yield from start_waiting_jobs(state)
+        yield from start_waiting_jobs(state, widest_first=self.gathers)
         yield from rent_missing(state, on_demand_offers)
         if self.gathers:
             yield from gather(state)

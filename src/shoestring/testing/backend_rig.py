@@ -9,9 +9,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from shoestring.kernel.decisions import RequestLease, StartSegment
-from shoestring.kernel.events import Event, JobReported, LeaseGranted
+from shoestring.kernel.events import Event, JobReported, LeaseGranted, SegmentEnded
 from shoestring.kernel.spec import Code
-from shoestring.kernel.types import CheckpointRef, Denial, EndCause, Fact, JobId, LeaseId, Offer, SegmentId, Value
+from shoestring.kernel.types import (
+    CheckpointRef,
+    Denial,
+    EndCause,
+    Fact,
+    JobId,
+    LeaseId,
+    Metrics,
+    Offer,
+    SegmentId,
+    Value,
+)
 from shoestring.storage.checkpoints import DirectoryStore
 from shoestring.testing import user_code
 from shoestring.world.clock import RunClock
@@ -20,7 +31,8 @@ from shoestring.world.protocol import Backend
 OFFER = Offer(provider="test", zone="here", machine="small", spot=True)
 SPEEDUP = 100.0
 START = 1_000_000.0
-L0, L1, S0, S1, J0 = LeaseId("l0"), LeaseId("l1"), SegmentId("s0"), SegmentId("s1"), JobId("j0")
+L0, L1, J0 = LeaseId("l0"), LeaseId("l1"), JobId("j0")
+S0, S1, S2, S3 = SegmentId("s0"), SegmentId("s1"), SegmentId("s2"), SegmentId("s3")
 E = TypeVar("E", bound=Event)
 
 
@@ -98,7 +110,7 @@ class Story:
     def rent(self, lease: LeaseId = L0, *, for_s: float = 6000.0) -> None:
         end_by = self.rig.clock.now() + for_s
         self.backend.acquire(RequestLease(lease=lease, offer=OFFER, end_by=end_by, why="test"))
-        self.wait_for(LeaseGranted)
+        self.wait_for(LeaseGranted, lambda event: event.lease == lease)
 
     def start(
         self,
@@ -108,12 +120,17 @@ class Story:
         resume_from: CheckpointRef | None = None,
         time_limit_s: float | None = None,
         lease: LeaseId = L0,
+        slots: int = 1,
+        shares: dict[LeaseId, int] | None = None,
         **config: Value,
     ) -> StartSegment:
+        """On `slots` of a lease, or with `shares` on so many of each."""
         order = StartSegment(
             segment=segment,
             job=J0,
-            leases=(lease,),
+            leases=(lease,) if shares is None else tuple(shares),
+            slots=slots if shares is None else sum(shares.values()),
+            shares=() if shares is None else tuple(shares.values()),
             config=config,
             until_step=until_step,
             resume_from=resume_from,
@@ -137,11 +154,17 @@ class Story:
             self.look()
             time.sleep(0.002)
 
+    def end_of(self, segment: SegmentId) -> SegmentEnded:
+        return self.wait_for(SegmentEnded, lambda event: event.segment == segment)
+
     def told(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def steps(self, segment: SegmentId = S0) -> list[int]:
         return [event.step for event in self.told(JobReported) if event.segment == segment]
+
+    def metrics(self, segment: SegmentId) -> list[Metrics]:
+        return [event.metrics for event in self.told(JobReported) if event.segment == segment]
 
     def settle(self) -> None:
         """Give everything back."""

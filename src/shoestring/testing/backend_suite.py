@@ -10,9 +10,7 @@ Times are market seconds; in these tests a hundred of them pass in a real one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease
 from shoestring.kernel.events import (
@@ -26,49 +24,12 @@ from shoestring.kernel.events import (
     SegmentStarted,
 )
 from shoestring.kernel.types import LeaseId
-from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, SPEEDUP, START, Rig, ScriptedProvider, Story
-from shoestring.world.clock import RunClock
-from shoestring.world.protocol import Backend
+from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Story
+from shoestring.testing.gang_laws import GangLaws
 
 
-class BackendSuite:
+class BackendSuite(GangLaws):
     """Subclass it, give `make`, and pytest does the rest."""
-
-    runs_beside = True
-    """User code runs beside the controller, can be interrupted by it and outlives it. Say no for a backend that runs
-    it in the controller's own process, and the laws that make no sense there are skipped."""
-
-    def make(self, rig: Rig) -> Backend:
-        """A backend on `rig.run_dir`; called again, another instance on the same folder, as after a crash."""
-        raise NotImplementedError
-
-    def running(self, rig: Rig) -> Iterable[object]:  # noqa: ARG002
-        """What of this run still runs, seen without asking the backend."""
-        return ()
-
-    def rig(self, tmp_path: Path, function: str = "train", **provider: Any) -> Rig:
-        clock = RunClock(started_at=START, wall_at=time.time(), speedup=SPEEDUP)
-        return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
-
-    def story(self, tmp_path: Path, function: str = "train", **provider: Any) -> Story:
-        rig = self.rig(tmp_path, function, **provider)
-        return Story(self.make(rig), rig)
-
-    def needs_company(self) -> None:
-        import pytest
-
-        if not self.runs_beside:
-            pytest.skip("user code runs in the controller's own process: nothing goes on beside it")
-
-    def over(self, story: Story) -> None:
-        """Every test ends here: nothing may be left that runs or costs money."""
-        story.settle()
-        assert list(story.backend.inventory()) == []
-        until = time.monotonic() + 5.0
-        while (left := list(self.running(story.rig))) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert left == []
-        story.backend.close()
 
     # -- machines ------------------------------------------------------------------------------------------------------
     def test_a_lease_is_granted_used_and_billed(self, tmp_path: Path) -> None:

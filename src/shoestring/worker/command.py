@@ -16,6 +16,7 @@ from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import Host, ReportError
 from shoestring.worker.arguments import Desk, fill
+from shoestring.worker.identity import family
 from shoestring.worker.play import Ending, never_reported
 from shoestring.worker.report import LONGEST_LINE, Announced, Progress, understand
 
@@ -174,9 +175,18 @@ class CommandRun:
             self._host.leaving()  # inline, this is where a machine that is gone takes its program with it
 
     def _send(self, program: subprocess.Popen[bytes], number: signal.Signals) -> None:
-        """To the program and all it started: a shell script that dies alone would leave its child without a word."""
-        if program.poll() is None:
-            os.killpg(program.pid if self._own_group else os.getpgrp(), number)
+        """To the program and all it started: a shell script that dies alone would leave its child without a word. Not
+        to a group it shares: the other workers of a gang must answer it until it has saved."""
+        if program.poll() is not None:
+            return
+        if self._own_group:
+            os.killpg(program.pid, number)
+            return
+        for pid in family(program.pid):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass  # ended in this very moment
 
     def _kill(self, program: subprocess.Popen[bytes]) -> None:
         if self._own_group:

@@ -1,8 +1,10 @@
-"""Who a process is: its number may be given to another one, its number and its time of birth may not."""
+"""Who a process is: its number may be given to another one, its number and its time of birth may not. And what it
+started."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 _HAS_PROC = Path("/proc/self/stat").exists()
@@ -22,3 +24,29 @@ def birth(pid: int) -> str | None:
     ).stdout.strip()
     state, _, since = listed.partition(" ")
     return None if not listed or state.startswith("Z") else since.strip()
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that descend from it, whatever groups they made for themselves."""
+    children: dict[int, list[int]] = {}
+    for process, parent in _parents():
+        children.setdefault(parent, []).append(process)
+    found = [pid]
+    for member in found:
+        found.extend(children.get(member, ()))
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    if not _HAS_PROC:
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
+        for line in listed.splitlines():
+            process, parent = line.split()
+            yield int(process), int(parent)
+        return
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            stat = path.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        yield int(path.parent.name), int(stat[stat.rindex(")") + 2 :].split()[1])

@@ -10,19 +10,17 @@ import fcntl
 import os
 import select
 import signal
-import sys
 import time
-import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from shoestring.worker.command import died_of
 from shoestring.worker.deadman import Limits, Verdict
+from shoestring.worker.gang import Gang
 from shoestring.worker.identity import birth
 from shoestring.worker.log import trim
 from shoestring.worker.outbox import Ended, GaveBack, Outbox, retrace
-from shoestring.worker.player import play
-from shoestring.worker.task import LOCK, LOG, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
+from shoestring.worker.play import Ending
+from shoestring.worker.task import LOCK, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
 
 _LOOK_EVERY_S = 0.1
 
@@ -49,6 +47,7 @@ class Supervisor:
         self._inbox = Inbox(folder)
         self._limits = Limits(task, time.time())
         self._outbox = Outbox(folder / OUTBOX)
+        self._gang = Gang(task, folder, self._outbox)
         self._told_to_leave = False
         self._passed_on = False
         self._gave_back = False
@@ -56,11 +55,9 @@ class Supervisor:
     def run(self) -> NoReturn:
         verdict = self._limits.verdict(time.time(), self._inbox.read())
         if verdict.order == "kill":  # over before it began: started late, by a controller that is gone
-            self._close(verdict, None)
+            self._close(verdict)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        player = os.fork()
-        if player == 0:
-            self._play()
+        self._gang.start()
         wakeup, alarm = os.pipe()
         os.set_blocking(wakeup, False)
         os.set_blocking(alarm, False)
@@ -68,14 +65,13 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-        self._watch(player, wakeup)
+        self._watch(wakeup)
 
-    def _watch(self, player: int, wakeup: int) -> NoReturn:
+    def _watch(self, wakeup: int) -> NoReturn:
         killed: Verdict | None = None
         while True:
-            pid, status = os.waitpid(player, os.WNOHANG)
-            if pid:
-                self._close(killed, os.waitstatus_to_exitcode(status))
+            if self._gang.is_over(leaving=self._passed_on):
+                self._close(killed)
             now, control = time.time(), self._inbox.read()
             verdict = self._limits.verdict(now, control)
             if verdict.gives_back and not self._gave_back:
@@ -83,10 +79,10 @@ class Supervisor:
                 self._outbox.write(GaveBack(wall=now, detail=verdict.detail))
             if verdict.order == "kill" and killed is None:
                 killed = verdict
-                os.kill(player, signal.SIGKILL)
+                self._gang.kill()
             elif (verdict.order == "leave" or self._told_to_leave) and not self._passed_on:
                 self._passed_on = True
-                os.kill(player, signal.SIGTERM)
+                self._gang.ask_to_leave()
             trim(self._folder)
             select.select([wakeup], [], [], min(_LOOK_EVERY_S, self._limits.quiet_s(now, control)))
             try:
@@ -94,39 +90,16 @@ class Supervisor:
             except BlockingIOError:
                 pass
 
-    def _play(self) -> NoReturn:
-        code = 1
-        try:
-            play(self._task, self._folder, self._outbox)
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                try:
-                    stream.flush()
-                except (OSError, ValueError):
-                    pass
-            os._exit(code)
-
     def _hear_notice(self, *_: object) -> None:
         self._told_to_leave = True
 
-    def _close(self, killed: Verdict | None, exit_code: int | None) -> NoReturn:
-        """Tell how it ended, if the player did not, and leave nothing behind."""
+    def _close(self, killed: Verdict | None) -> NoReturn:
+        """Tell how it ended, if user code did not, and leave nothing behind."""
         step, ended = retrace(self._folder / OUTBOX)
         if ended is None:
-            if self._task.resume_from is not None:
-                step = max(step, self._task.resume_from.step)
-            end = killed or Verdict("kill", "failed", _last_words(exit_code))
+            end = self._gang.ending() if killed is None else Ending(killed.cause, 0, killed.detail)
+            resumed = 0 if self._task.resume_from is None else self._task.resume_from.step
+            step = max(step, resumed, end.step)
             Outbox(self._folder / OUTBOX).write(Ended(wall=time.time(), step=step, cause=end.cause, detail=end.detail))
         os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(0)
-
-
-def _last_words(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "did not start"
-    if exit_code < 0:
-        return f"user code was {died_of(-exit_code)}"
-    return f"user code left without a word (exit code {exit_code}); see {LOG}"

@@ -43,6 +43,17 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     deadman_s: float = 300.0
     """Silence of the controller after which the worker saves and gives its machine back."""
     leases: tuple[str, ...] = ()
+    workers: int = 1
+    """Processes with user code to start here, ranks `first_rank` and up: all of a gang, or its part on one machine."""
+    first_rank: int = 0
+    """Only rank 0 reports and saves."""
+    world_size: int = 1
+    """Workers of the whole gang."""
+    machines: tuple[int, ...] = ()
+    """Workers on each machine, in order of rank, where several are played by this one; empty: they share a machine."""
+    master_addr: str = "127.0.0.1"
+    master_port: int = 0
+    """Where rank 0 may be met by the others. 0: any port that is free here, which will do if all ranks are here."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):

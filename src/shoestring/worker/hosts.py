@@ -1,0 +1,105 @@
+"""The side of a trial that user code never sees. Rank 0 hears of notices and wishes between steps, and saves when due;
+the other workers of a gang do what it does until they are ended with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+from shoestring.kernel.types import Metrics
+from shoestring.storage.checkpoints import CheckpointStore
+from shoestring.worker.checkpoint import Keeper
+from shoestring.worker.outbox import Outbox, Saved
+from shoestring.worker.task import Inbox, Task
+
+
+class WorkerHost:
+    """What rank 0 talks to: the outbox, the store, and the control file."""
+
+    def __init__(self, task: Task, folder: Path, outbox: Outbox, store: CheckpointStore) -> None:
+        self._task = task
+        self._folder = folder
+        self._outbox = outbox
+        self._inbox = Inbox(folder)
+        self._keeper = Keeper(store, task.job, task.segment)
+        self._supervisor = os.getppid()
+        self._told_to_leave = False
+        self._saved_step = 0 if task.resume_from is None else task.resume_from.step
+        self._saved_at = time.monotonic()
+        self._saves_made = 0
+        signal.signal(signal.SIGTERM, self._hear_notice)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # blocked since the fork: none was missed
+
+    def _hear_notice(self, *_: object) -> None:
+        self._told_to_leave = True
+
+    def leaving(self) -> bool:
+        _end_if_orphaned(self._supervisor)
+        return self._told_to_leave or time.time() >= self._inbox.read().leave_at()
+
+    def save_due(self, step: int) -> bool:
+        if step == self._saved_step:
+            return False
+        control = self._inbox.read()
+        return (
+            step >= self._task.until_step
+            or control.saves_asked > self._saves_made
+            or (control.save_every_s is not None and time.monotonic() - self._saved_at >= control.save_every_s)
+            or self.leaving()
+        )
+
+    def reported(self, step: int, metrics: Metrics) -> None:
+        self._outbox.report(step, metrics)
+
+    def folder(self) -> Path:
+        return _fresh(self._folder / "saving")
+
+    def saved(self, step: int, folder: Path, began: float) -> None:
+        asked = self._inbox.read().saves_asked
+        ref = self._keeper.put(step, folder)
+        now = time.monotonic()
+        self._outbox.write(Saved(wall=time.time(), step=step, ref=ref, took_s=now - began))
+        self._keeper.thin_out()
+        self._saved_step, self._saved_at, self._saves_made = step, now, asked
+
+
+class FollowerHost:
+    """What the other ranks talk to. They never leave by themselves: rank 0 may need them to finish its step."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._supervisor = os.getppid()
+        signal.signal(signal.SIGTERM, lambda *_: None)  # not ignored: what user code starts would ignore it as well
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+    def leaving(self) -> bool:
+        _end_if_orphaned(self._supervisor)
+        return False
+
+    def save_due(self, step: int) -> bool:  # noqa: ARG002
+        return False
+
+    def reported(self, step: int, metrics: Metrics) -> None:
+        """Rank 0 tells the same."""
+
+    def folder(self) -> Path:
+        """For a program that announces a checkpoint all the same."""
+        return _fresh(self._folder / "saving")
+
+    def saved(self, step: int, folder: Path, began: float) -> None:
+        """Rank 0 saves the same."""
+
+
+def _end_if_orphaned(supervisor: int) -> None:
+    if os.getppid() != supervisor:
+        os.killpg(os.getpgrp(), signal.SIGKILL)  # nobody is left to end us on time
+
+
+def _fresh(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
