@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("overhead", "simulator")
+ALL = ("overhead", "simulator", "seer")
 
 
 def main() -> int:

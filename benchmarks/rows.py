@@ -7,7 +7,7 @@ import gc
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,19 +22,24 @@ class Row:
     """What it is compared with, and how much of what was measured."""
 
 
+def parser(description: str) -> argparse.ArgumentParser:
+    asked = argparse.ArgumentParser(description=description)
+    asked.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a result")
+    asked.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as a list of objects")
+    return asked
+
+
 def arguments(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a result")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as a list of objects")
-    return parser.parse_args()
+    return parser(description).parse_args()
 
 
-def publish(rows: list[Row], json_file: Path | None) -> None:
+def publish(rows: list[Row], json_file: Path | None, *, unprinted: Sequence[Row] = ()) -> None:
+    """Print the rows, and write them and the unprinted ones to the file."""
     width = max(len(row.name) for row in rows)
     for row in rows:
         print(f"{row.name:<{width}}  {row.value:>12.4g} {row.unit:<10} {row.against}")
     if json_file is not None:
-        json_file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        json_file.write_text(json.dumps([asdict(row) for row in (*rows, *unprinted)], indent=1) + "\n")
 
 
 def cpu_s(work: Callable[[], object]) -> float:

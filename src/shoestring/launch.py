@@ -40,7 +40,10 @@ def begin(code: Any, fields: Mapping[str, object], *, kind: str, source: str, fo
     rehearsing = prompt.mode == "simulate"
     words = {**said, **prompt.overrides}
     asked = Asked.gather(code, words, kind=kind, source=source, runs_code=not rehearsing, folder=folder)
-    study = rehearse(asked, keep=True) if rehearsing else launch(asked)
+    if prompt.instead is not None:
+        study = prompt.instead(asked)
+    else:
+        study = rehearse(asked, keep=True) if rehearsing else launch(asked)
     prompt.studies.append(study)
     return study
 
@@ -71,6 +74,8 @@ def launch(asked: Asked) -> Study:
         return study
     say(f"going on with {spec.name}, in {folder.path}")
     kept = msgspec.structs.replace(read_kept(folder), folder=str(asked.folder))
+    if kept.on.startswith("ray") and asked.on.startswith("ray"):  # the same cluster may have another address by now
+        kept = msgspec.structs.replace(kept, on=asked.on)
     return drive(
         folder,
         study.spec,
@@ -109,7 +114,7 @@ def rehearse(
 ) -> Study:
     """Simulate. The journal stays in memory, or is kept as `<name>-simulated`, in the place of the one before."""
     spec, provider = asked.spec, asked.provider
-    workload = workload or _workload(asked)
+    workload = workload or workload_of(asked)
     start = provider.start or DEFAULT_START
     world = SimWorld(provider, workload, latencies, start=start)
     first = [RunStarted(at=start, spec=spec, seed=spec.seed)]
@@ -130,7 +135,8 @@ def rehearse(
 _SIMULATION_OPTIONS = ("like", "seconds_per_step", "checkpoint_gb")
 
 
-def _workload(asked: Asked) -> Workload:
+def workload_of(asked: Asked) -> Workload:
+    """What simulated trials do: as in an earlier run, if there is one, else a guess; says which."""
     options = asked.simulation
     for name in options:
         if name not in _SIMULATION_OPTIONS:

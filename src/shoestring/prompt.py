@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shoestring.study import Study
+
+if TYPE_CHECKING:
+    from shoestring.asked import Asked
 
 
 def _say_nothing(text: str) -> None:
@@ -23,6 +26,8 @@ class Prompt:
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Fields given on the command line; they win over those in the file."""
     mode: Literal["run", "simulate"] = "run"
+    instead: Callable[[Asked], Study] | None = None
+    """What is done with what a call asks for, in the place of running or simulating it."""
     say: Callable[[str], None] = _say_nothing
     studies: list[Study] = field(default_factory=list)
     """What the calls came to, in order."""

@@ -73,7 +73,7 @@ def test_options_reach_the_search() -> None:
         ("ahsa", {}, "recipe='ahsa' is unknown", "asha"),
         ("magic", {}, "recipe='magic' is unknown", "known: asha, hyperband"),
         ("asha", {"etta": 3}, "options.etta=3: the recipe asha has no such option", "eta"),
-        ("random", {"eta": 3}, "the recipe random has no such option", "known: placement"),
+        ("random", {"eta": 3}, "the recipe random has no such option", "known: sampler, placement"),
         ("asha", {"eta": 1}, "options.eta=1 is too small", "at least 2"),
         ("asha", {"eta": 2.5}, "options.eta: 2.5 is not a whole number", "fraction"),
         ("asha", {"eta": "many"}, "options.eta: 'many' is not a number", "0.001"),

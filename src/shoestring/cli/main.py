@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-COMMANDS = ("demo", "run", "simulate", "status", "report", "why", "export", "stop", "tell")
+COMMANDS = ("demo", "plan", "run", "simulate", "status", "report", "why", "export", "stop", "tell")
 """In the order in which a newcomer meets them. Each has a module of its name in this package."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -20,6 +20,7 @@ budget, never a minute past the deadline, and a receipt at the end.
 
 \b
   shoestring demo                                   see it work, in half a minute
+  shoestring plan study.py --budget 20 --deadline 6h          what will it cost, will it be done in time?
   shoestring run study.py                           on this machine, for nothing
   shoestring run study.py --market modern --speedup 900 --budget 20 --deadline 6h
   shoestring simulate study.py --budget 20 --deadline 6h --max-machines 64

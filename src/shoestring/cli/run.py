@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 @click.command(short_help="Run a study, or go on with it.")
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
-@click.option("--on", metavar="PLACE", help="local: processes of this machine, for nothing unless a market is named.")
+@click.option(
+    "--on",
+    metavar="PLACE",
+    help="local: processes of this machine, for nothing unless a market is named; ray: Ray nodes on this machine; "
+    "ray:ADDRESS: a Ray cluster.",
+)
 @click.option("--speedup", type=float, help="Market seconds per real second: 900 is an hour in 4 s.")
 @JSON
 def command(file: Path, as_json: bool, **options: Any) -> None:

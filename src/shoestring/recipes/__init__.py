@@ -12,7 +12,16 @@ from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
+from shoestring.recipes.elastic import (
+    elastic_grid,
+    elastic_hyperband,
+    elastic_successive_halving,
+    hypersched,
+    seer,
+    seer_as_printed,
+)
 from shoestring.recipes.model_based import asha_tpe, bohb, tpe
+from shoestring.recipes.rubberband import rubberband
 from shoestring.values import did_you_mean
 
 __all__ = ["GROUP", "Recipe", "build", "describe"]
@@ -22,7 +31,24 @@ Recipe = Callable[[RunSpec], Sequence[Policy]]
 GROUP = "shoestring.recipes"
 _OURS: dict[str, Recipe] = {
     recipe.__name__: recipe
-    for recipe in (asha, hyperband, successive_halving, asha_tpe, bohb, tpe, random, grid, given)
+    for recipe in (
+        asha,
+        hyperband,
+        successive_halving,
+        asha_tpe,
+        bohb,
+        tpe,
+        seer,
+        seer_as_printed,
+        hypersched,
+        elastic_hyperband,
+        elastic_successive_halving,
+        elastic_grid,
+        rubberband,
+        random,
+        grid,
+        given,
+    )
 }
 
 

@@ -18,12 +18,15 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.placement.cheapest import Cheapest
 from shoestring.placement.on_demand import OnDemand
 from shoestring.recipes.options import Options
+from shoestring.recipes.sampling import chosen_sampler
 from shoestring.search.asha import Asha
 from shoestring.search.given import Given
 from shoestring.search.grid import Grid
 from shoestring.search.hyperband import Hyperband
 from shoestring.search.random import RandomSearch
+from shoestring.search.sampled import Sampled
 from shoestring.search.successive_halving import SuccessiveHalving
+from shoestring.search.supply import AT_RANDOM
 
 SAVE_EVERY_S = 900.0
 
@@ -31,24 +34,29 @@ SAVE_EVERY_S = 900.0
 def asha(spec: RunSpec) -> Sequence[Policy]:
     """Trials are stopped early as they come: the best third of each rung goes on, nobody waits (eta, grace_steps)."""
     options = Options(spec)
-    return bundle(Asha(*halving(options, spec)), options)
+    return bundle(Asha(*halving(options, spec), sampler=chosen_sampler(options)), options)
 
 
 def hyperband(spec: RunSpec) -> Sequence[Policy]:
-    """Successive halving with several first rungs, for when early values may mislead (eta, grace_steps)."""
+    """Successive halving with several first rungs, for when early values may mislead (eta, grace_steps, sampler)."""
     options = Options(spec)
-    return bundle(Hyperband(*halving(options, spec)), options)
+    return bundle(Hyperband(*halving(options, spec), sampler=chosen_sampler(options)), options)
 
 
 def successive_halving(spec: RunSpec) -> Sequence[Policy]:
-    """All trials take the first rung, the best third take the next, and so on (eta, grace_steps)."""
+    """All trials take the first rung, the best third take the next, and so on (eta, grace_steps, sampler)."""
     options = Options(spec)
-    return bundle(SuccessiveHalving(*halving(options, spec)), options)
+    return bundle(SuccessiveHalving(*halving(options, spec), sampler=chosen_sampler(options)), options)
 
 
 def random(spec: RunSpec) -> Sequence[Policy]:
-    """Trials drawn at random, each trained to the end."""
-    return bundle(RandomSearch(), Options(spec))
+    """Trials drawn at random, or by another sampler, each trained to the end (sampler)."""
+    options = Options(spec)
+    sampler = chosen_sampler(options)
+    if sampler == AT_RANDOM:
+        return bundle(RandomSearch(), options)
+    needs_metric(spec)
+    return bundle(Sampled(sampler), options)
 
 
 def grid(spec: RunSpec) -> Sequence[Policy]:

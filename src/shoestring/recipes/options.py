@@ -25,11 +25,20 @@ class Options:
             raise SpecError(f"options.{name}={value!r} is unknown", hint=did_you_mean(value, known))
         return str(value)
 
+    def text(self, name: str, default: str) -> str:
+        value = self._take(name, default)
+        if not isinstance(value, str):
+            raise SpecError(f"options.{name}={value!r} is no text", hint="write it in quotes")
+        return value
+
     def whole(self, name: str, default: int, *, least: int) -> int:
         value = as_whole(self._take(name, default), f"options.{name}")
         if value < least:
             raise SpecError(f"options.{name}={value} is too small", hint=f"it must be at least {least}")
         return value
+
+    def number(self, name: str, default: float) -> float:
+        return as_number(self._take(name, default), f"options.{name}")
 
     def share(self, name: str, default: float, *, least: float = 0.0, most: float = 1.0) -> float:
         value = as_number(self._take(name, default), f"options.{name}")

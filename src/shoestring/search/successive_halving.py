@@ -15,7 +15,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
 from shoestring.search.climbing import climb
 from shoestring.search.ladder import Ladder, rung_steps, when_all_are_in
-from shoestring.search.supply import SEARCH_WAKERS, planned
+from shoestring.search.supply import AT_RANDOM, SEARCH_WAKERS, Sampler, planned
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,12 @@ class SuccessiveHalving:
     eta: int = 3
     grace_steps: int = 1
     """The step of the first rung."""
+    sampler: Sampler = AT_RANDOM
+    """Where new trials come from."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
-        return climb(state, self, self._ladders)
+        return climb(state, self, self._ladders, self.sampler)
 
     def _ladders(self, state: RunView) -> list[Ladder]:
         spec = state.spec

@@ -1,0 +1,247 @@
+"""One simulated run of the elastic benchmark: a task, a cell, a contestant and a seed; and what came of it.
+
+A run is the product itself in virtual time: the same controller, guard, placement and bills as `shoestring simulate`.
+Machines have four slots, are billed by the second (a minute at least) from 90 seconds after they are asked for, and a
+slot costs one cent a minute, so that a budget in slot-minutes is a budget in cents.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from benchmarks.curve_task import CurveTask
+from shoestring import recipes
+from shoestring.controller import run
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel.decisions import AddJob
+from shoestring.kernel.events import Event, RunStarted
+from shoestring.kernel.past import Past
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import Listing, Offer, Value
+from shoestring.market.lifetimes import Exponential
+from shoestring.market.prices import PriceBook, PriceTrace
+from shoestring.market.revocation import Lifetimes
+from shoestring.market.simulated import SimulatedProvider
+from shoestring.storage.memory import MemoryJournal
+from shoestring.world.sim import SimWorld
+from shoestring.world.sim_jobs import Latencies
+
+START = 1_700_000_000.0
+MACHINE_SLOTS = 4
+PROVISION_S = 90.0
+USD_PER_SLOT_MINUTE = 0.01
+SPOT_SHARE = 0.35
+SPOT_REVOCATIONS_PER_HOUR = 0.5
+"""Of one machine."""
+LATENCIES = Latencies(start_s=10.0, save_overhead_s=1.0, restore_overhead_s=1.0, lead_s=20.0)
+WIND_DOWN_S = 30.0
+SLICE_S = 300.0
+"""Spot machines are prepaid at the on-demand price: longer slices would tie up money that pays for more machines."""
+NO_LIMIT = 100_000
+"""So many trials are never started: what ends a run is its money or its time."""
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """A deadline in minutes and a budget in slot-minutes."""
+
+    minutes: int
+    slot_minutes: int
+
+    def __str__(self) -> str:
+        return f"{self.minutes}:{self.slot_minutes}"
+
+    @property
+    def budget_usd(self) -> float:
+        return self.slot_minutes * USD_PER_SLOT_MINUTE
+
+    @property
+    def fixed_machines(self) -> int:
+        """How many machines the budget pays for from the first grant to the deadline."""
+        return max(1, int(self.slot_minutes / (self.trained_minutes * MACHINE_SLOTS)))
+
+    @property
+    def trained_minutes(self) -> float:
+        """How long a machine that is asked for at once is there."""
+        return self.minutes - PROVISION_S / 60
+
+
+CELLS = (Cell(15, 60), Cell(15, 240), Cell(30, 240), Cell(30, 480), Cell(30, 960), Cell(60, 960))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a contestant is set up for a cell: what of the spec is its own."""
+
+    recipe: str
+    options: dict[str, Value] = field(default_factory=dict)
+    machines: int = 64
+    trials: int = NO_LIMIT
+    max_steps: int | None = None
+    """None: as far as the table goes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is kept of a run."""
+
+    task: str
+    cell: Cell
+    contestant: str
+    seed: int
+    regret: float
+    spent_share: float
+    """Of the budget."""
+    overran: bool
+    """It cost more than the budget, or ended after the deadline."""
+    busy: float
+    """The share of paid slot-time in which a trial trained."""
+    modelled: float
+    """The share of trials that were drawn from a model."""
+    trials: int
+    events: int
+    cpu_s: float
+    turns_ms: array[float]
+    """CPU time of each turn in which the search was consulted, everything from its event to the last order."""
+    speedup_error: float | None = None
+    """How far the learned speed-up of four slots is off; None if nothing learned one."""
+
+
+def market(seed: int = 0, *, spot: bool = False) -> SimulatedProvider:
+    """Machines nobody takes away, each up after exactly the same time; with `spot` also the same ones at a third of the
+    price, taken away at random after a notice of two minutes. Spot is billed by the second as well: with Amazon's rule,
+    a first hour for nothing if cut short, a run of half an hour would hope for revocations."""
+    kept = Listing(
+        offer=Offer(provider="aws", zone="us-east-1a", machine="four-slots", spot=False),
+        vcpus=16.0,
+        memory_gb=64.0,
+        slots=MACHINE_SLOTS,
+        on_demand_usd_per_hour=MACHINE_SLOTS * USD_PER_SLOT_MINUTE * 60,
+    )
+    revocable = replace(kept, offer=replace(kept.offer, spot=True))
+    listings = (revocable, kept) if spot else (kept,)
+    usd_per_hour = SPOT_SHARE * kept.on_demand_usd_per_hour
+    prices = {revocable.offer: PriceTrace(revocable.offer, (START - 1.0,), (usd_per_hour,))} if spot else {}
+    lifetimes = Lifetimes(Exponential(3600.0 / SPOT_REVOCATIONS_PER_HOUR), seed)
+    return SimulatedProvider(
+        listings, PriceBook(prices, listings), lifetimes, seed=seed, provision_s=PROVISION_S, provision_spread=0.0
+    )
+
+
+def spec_for(task: CurveTask, cell: Cell, setting: Setting, seed: int, provider: SimulatedProvider) -> RunSpec:
+    return RunSpec(
+        name="seer",
+        space=task.space,
+        metric=task.metric,
+        direction=task.direction,
+        trials=setting.trials,
+        max_steps=min(task.max_steps, setting.max_steps or task.max_steps),
+        budget_usd=cell.budget_usd,
+        deadline_s=cell.minutes * 60.0,
+        recipe=setting.recipe,
+        options=setting.options,
+        seed=seed,
+        listings=provider.listings,
+        max_machines=setting.machines,
+        wind_down_s=WIND_DOWN_S,
+        slice_s=SLICE_S,
+    )
+
+
+class TimedWorld(SimWorld):
+    """Notes the CPU time from handing out an event to being asked for the next: a turn of the controller."""
+
+    def __init__(self, provider: SimulatedProvider, task: CurveTask, consulted_on: frozenset[type]) -> None:
+        super().__init__(provider, task.workload(), LATENCIES, start=START)
+        self.turns_ms = array("f")
+        self._consulted_on = consulted_on
+        self._began: float | None = None
+
+    def attach(self, past: Past) -> None:
+        super().attach(past)
+        self._began = time.thread_time()  # what comes first is told by the controller, not by the world
+
+    def next_event(self) -> Event:
+        if self._began is not None:
+            self.turns_ms.append((time.thread_time() - self._began) * 1000.0)
+        event = super().next_event()
+        self._began = time.thread_time() if type(event) in self._consulted_on else None
+        return event
+
+
+def compete(
+    task: CurveTask,
+    cell: Cell,
+    contestant: str,
+    setting: Setting,
+    seed: int,
+    *,
+    spot: bool = False,
+    policies: Sequence[Policy] | None = None,
+) -> Outcome:
+    """One run. `policies` in the place of the recipe's: for trying out what is no recipe yet."""
+    outcome, _, _ = play(task, cell, contestant, setting, seed, spot=spot, policies=policies)
+    return outcome
+
+
+def play(
+    task: CurveTask,
+    cell: Cell,
+    contestant: str,
+    setting: Setting,
+    seed: int,
+    *,
+    spot: bool = False,
+    policies: Sequence[Policy] | None = None,
+) -> tuple[Outcome, RunState, MemoryJournal]:
+    """One run, with all that is known of it at the end."""
+    provider = market(seed, spot=spot)
+    spec = spec_for(task, cell, setting, seed, provider)
+    bench = list(policies) if policies is not None else recipes.build(spec)
+    world = TimedWorld(provider, task, frozenset(bench[0].wants))
+    journal = MemoryJournal()
+    began = time.process_time()
+    state = run(world, journal, bench, BudgetAndDeadline(), first=[RunStarted(at=START, spec=spec, seed=seed)])
+    cpu_s = time.process_time() - began
+    outcome = Outcome(
+        task=task.name,
+        cell=cell,
+        contestant=contestant,
+        seed=seed,
+        regret=task.regret(_best_value(state)),
+        spent_share=state.spent_usd / spec.budget_usd,
+        overran=state.spent_usd > spec.budget_usd or state.now > state.deadline_at,
+        busy=_busy(state),
+        modelled=_modelled(journal),
+        trials=len(state.jobs),
+        events=state.seq,
+        cpu_s=cpu_s,
+        turns_ms=world.turns_ms,
+        speedup_error=None,
+    )
+    return outcome, state, journal
+
+
+def _best_value(state: RunState) -> float:
+    """The best that anybody reported, whatever became of the trial."""
+    values = [job.best for job in state.jobs.values() if not math.isnan(job.best)]
+    return min(values, key=state.the_spec.rank, default=math.nan)
+
+
+def _busy(state: RunState) -> float:
+    paid_s = sum(account.seconds * state.listings[offer].slots for offer, account in state.accounts.items())
+    trained_s = sum(pace.seconds * slots for job in state.jobs.values() for (_, slots), pace in job.paces.items())
+    return trained_s / paid_s if paid_s else 0.0
+
+
+def _modelled(journal: MemoryJournal) -> float:
+    added = [order for entry in journal.read() for order in entry.decisions if isinstance(order, AddJob)]
+    return sum("from the model" in order.why for order in added) / len(added) if added else 0.0

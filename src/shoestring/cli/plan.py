@@ -1,0 +1,218 @@
+"""`shoestring plan`: what it would cost and whether it would be done in time, before anything is spent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoestring.cli.options import JSON, overrides, run_options
+from shoestring.cli.output import next_commands, say_json
+
+if TYPE_CHECKING:
+    from shoestring.asked import Asked
+    from shoestring.forecast import Forecast
+    from shoestring.planning import PlanTable
+    from shoestring.study import Study
+    from shoestring.world.sim_jobs import Workload
+
+TITLES = ("recipe", "cost p50", "p90", "done p50", "misses deadline", "out of money", "best value")
+OF_ALL = ("placement", "checkpointing", "every_s")
+"""Options that every recipe has: other recipes are compared with these as they are, and their own as usual."""
+
+
+@click.command(short_help="What will it cost, and will it be done in time?")
+@click.argument("file", type=click.Path(path_type=Path))
+@run_options
+@click.option("--compare", metavar="NAMES", help="Other recipes to forecast beside it, separated by commas.")
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="How often it is simulated.")
+@click.option("--like", metavar="NAME", help="Trials behave as in this earlier run.  [default: this run's, if any]")
+@click.option("--seconds-per-step", type=float, help="How long a step takes on four cores.")
+@click.option("--checkpoint-gb", type=float, help="How large a checkpoint is.")
+@JSON
+def command(
+    file: Path,
+    as_json: bool,
+    compare: str | None,
+    runs: int,
+    like: str | None,
+    seconds_per_step: float | None,
+    checkpoint_gb: float | None,
+    **options: Any,
+) -> None:
+    """What would FILE cost, and would it be done by its deadline? Nothing is run, nothing is kept.
+
+    A recipe that plans (seer, rubberband, ...) shows its plan stage by stage: trials, slots, machines, dollars. Every
+    recipe is then simulated --runs times, each time on another market, and the outcomes are summed up: what half of
+    the runs cost (p50), what nine in ten do not exceed (p90), how many the deadline or the budget ended with work left.
+    Under the table it says what is sure and what is guessed.
+
+    \b
+      shoestring plan study.py --budget 20 --deadline 6h
+      shoestring plan study.py --budget 20 --deadline 6h --compare hyperband,random
+      shoestring plan study.yaml --recipe rubberband --deadline 45m --json
+    """
+    from shoestring.files import run_file
+    from shoestring.prompt import Prompt
+
+    said = overrides(options)
+    asked = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
+    if given := {name: value for name, value in asked.items() if value is not None}:
+        said["simulate"] = given
+    planner = _Planner(runs, [word.strip() for word in (compare or "").split(",") if word.strip()])
+    run_file(file, Prompt(overrides=said, mode="simulate", instead=planner, say=_to_people))
+    if as_json:
+        plain = [_plain(name, found, rests_on) for name, found, rests_on in planner.found]
+        say_json(plain[0] if len(plain) == 1 else plain)
+        return
+    for name, found, rests_on in planner.found:
+        _show(name, found, rests_on)
+    next_commands(f"shoestring simulate {file}", f"shoestring run {file}")
+
+
+class _Planner:
+    """Forecasts each study that the file asks for, with the recipes it is compared with."""
+
+    def __init__(self, runs: int, others: Sequence[str]) -> None:
+        self._runs, self._others = runs, others
+        self.found: list[tuple[str, list[Forecast | _Impossible], dict[str, str]]] = []
+
+    def __call__(self, asked: Asked) -> Study:
+        from shoestring import recipes
+        from shoestring.errors import SpecError
+        from shoestring.forecast import forecast
+        from shoestring.launch import workload_of
+
+        recipes.build(asked.spec)  # what cannot be is refused before anything is said about the rest
+        others = [(recipe, _with(asked, recipe)) for recipe in self._others]
+        workload = workload_of(asked)
+        own, study = forecast(asked, workload, self._runs, self._watched(asked.spec.recipe))
+        rows: list[Forecast | _Impossible] = [own]
+        for recipe, other in others:
+            try:
+                rows.append(forecast(other, workload, self._runs, self._watched(recipe))[0])
+            except SpecError as error:
+                rows.append(_Impossible(recipe, error))
+        self.found.append((asked.spec.name, rows, _rests_on(asked, workload)))
+        return study
+
+    def _watched(self, recipe: str) -> Any:
+        """On a terminal, a long wait shows what it waits for."""
+        if not sys.stderr.isatty():
+            return lambda _done: None
+
+        def progress(done: int) -> None:
+            click.echo(f"\r\x1b[2K simulating {recipe}: {done} of {self._runs}", err=True, nl=False)
+            if done == self._runs:
+                click.echo("\r\x1b[2K", err=True, nl=False)
+
+        return progress
+
+
+class _Impossible:
+    """A recipe that cannot do what was asked, and why."""
+
+    def __init__(self, recipe: str, error: Exception) -> None:
+        self.recipe, self.error = recipe, error
+
+
+def _with(asked: Asked, recipe: str) -> Asked:
+    """The same with another recipe. A name nobody knows is refused here; one that cannot do it is only shown so."""
+    from dataclasses import replace
+
+    from msgspec.structs import replace as amended
+
+    from shoestring import recipes
+
+    shared = {name: value for name, value in asked.spec.options.items() if name in OF_ALL}
+    spec = amended(asked.spec, recipe=recipe, options=shared)
+    recipes.build(amended(spec, listings=()))
+    return replace(asked, spec=spec)
+
+
+def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
+    """What the forecast rests on: what is sure, and what is guessed."""
+    from shoestring.workloads import GUESSED_STEP_S
+    from shoestring.world.sim_jobs import CurveTable
+
+    known = {"prices": f"those of {asked.market.prices}", "free": "this machine costs nothing"}
+    drawn = f"list prices are real; spot prices and interruptions are drawn ({asked.market.kind})"
+    prices = known.get(asked.market.kind, drawn)
+    seen = isinstance(workload.curve, CurveTable)
+    if "seconds_per_step" in asked.simulation:
+        speed = f"a step takes {asked.simulation['seconds_per_step']:g} s on four cores, as you said"
+    else:
+        guess = f"guessed, {GUESSED_STEP_S:g} s a step on four cores: say --seconds-per-step"
+        speed = "as in the earlier run" if seen else guess
+    curves = "as in the earlier run" if seen else "guessed: do not believe the best value"
+    return {"prices": prices, "speed": speed, "curves": curves}
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str, str]) -> None:
+    from shoestring.forecast import Forecast
+
+    forecasts = [row for row in rows if isinstance(row, Forecast)]
+    for row in forecasts:
+        if row.plan is not None:
+            _show_plan(f"{name}: the plan of {row.recipe}", row.plan)
+            click.echo("")
+    for line in _aligned([TITLES, *(_cells(row) for row in forecasts)]):
+        click.echo(line)
+    for other in rows:
+        if isinstance(other, _Impossible):
+            click.echo(f"{other.recipe}: {other.error}")
+    click.echo(f"from {forecasts[0].count} simulations, each on another market. What they rest on:")
+    for line in _aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
+        click.echo(line)
+
+
+def _show_plan(title: str, plan: PlanTable) -> None:
+    from shoestring.planning import TITLES as STAGE_TITLES
+
+    click.echo(title)
+    for line in _aligned([STAGE_TITLES, *plan.cells()]):
+        click.echo(line)
+    click.echo(f"planned: {plan.total}")
+
+
+def _cells(row: Forecast) -> tuple[str, ...]:
+    from shoestring.units import show_duration, show_number, show_usd
+
+    best = "-" if row.best is None else f"{show_number(row.best[0])} ± {show_number(row.best[1])}"
+    return (
+        row.recipe,
+        show_usd(row.usd(0.5)),
+        show_usd(row.usd(0.9)),
+        show_duration(row.seconds(0.5)),
+        f"{row.misses_deadline:.0%}",
+        f"{row.runs_out_of_money:.0%}",
+        best,
+    )
+
+
+def _aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [
+        [cell.ljust(width) if index < to_the_left else cell.rjust(width) for index, (cell, width) in enumerate(pairs)]
+        for pairs in (zip(line, widths, strict=True) for line in lines)
+    ]
+    return ["  ".join(cells).rstrip() for cells in padded]
+
+
+def _plain(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "rests_on": rests_on,
+        "recipes": [
+            {"recipe": row.recipe, "impossible": str(row.error)} if isinstance(row, _Impossible) else row.to_plain()
+            for row in rows
+        ],
+    }
+
+
+def _to_people(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,99 @@
+"""Recipes for a budget and a deadline on machines that come and go: trials change their width on the way.
+
+Options of all, beside those of every recipe: eta, p_min, p_max, provision_s (see docs/elastic.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shoestring.errors import SpecError
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.recipes.classic import bundle, halving, needs_metric
+from shoestring.recipes.options import Options
+from shoestring.search.elastic_rounds import ElasticGrid, ElasticHalving, ElasticHyperband
+from shoestring.search.hypersched import HyperSched
+from shoestring.search.seer import Seer
+from shoestring.search.seer_as_printed import SeerAsPrinted
+from shoestring.search.seer_renting import GiveBackSpare, RentByPlan
+from shoestring.search.seer_terms import Parameters, check_workable
+
+PAPERS_P_MAX = 4
+"""Of the searches that the paper compares SEER with: a wide trial gains less and less from each slot."""
+
+
+def seer(spec: RunSpec) -> Sequence[Policy]:
+    """Many trials begin; the best go on, longer and wider, by a plan of the bill (eta, nu, p_min, p_max, t_min_s)."""
+    options = Options(spec)
+    parameters = _parameters(spec, options)
+    return _by_plan(Seer(parameters), options)
+
+
+def seer_as_printed(spec: RunSpec) -> Sequence[Policy]:
+    """SEER to the letter of its paper, slips and all: for comparison (eta, nu, p_min, p_max, t_min_s)."""
+    options = Options(spec)
+    parameters = _parameters(spec, options)
+    return _by_plan(SeerAsPrinted(parameters), options)
+
+
+def elastic_grid(spec: RunSpec) -> Sequence[Policy]:
+    """Half of the time for many trials, the other half for the best of them on many slots (p_min, p_max)."""
+    return _baseline(spec, ElasticGrid, PAPERS_P_MAX)
+
+
+def elastic_successive_halving(spec: RunSpec) -> Sequence[Policy]:
+    """Successive halving by the clock: whoever goes on gets the slots of those that do not (eta, p_max, t_min_s)."""
+    return _baseline(spec, ElasticHalving, PAPERS_P_MAX)
+
+
+def elastic_hyperband(spec: RunSpec) -> Sequence[Policy]:
+    """Hyperband with all brackets at once, by the clock, for as many trials as the budget pays (eta, t_min_s)."""
+    return _baseline(spec, ElasticHyperband)
+
+
+def hypersched(spec: RunSpec) -> Sequence[Policy]:
+    """ASHA that turns from exploring to training its best on ever more slots (eta, grace_steps, p_min, p_max)."""
+    options = Options(spec)
+    eta, grace_steps = halving(options, spec)
+    parameters = _parameters(spec, options)
+    return bundle(HyperSched(parameters, eta, grace_steps), options, elastic=True)
+
+
+def _baseline(
+    spec: RunSpec, search: type[ElasticGrid | ElasticHalving | ElasticHyperband], p_max: float = math.inf
+) -> tuple[Policy, ...]:
+    options = Options(spec)
+    parameters = _parameters(spec, options, p_max)
+    return _by_plan(search(parameters), options)
+
+
+def _by_plan(
+    search: Seer | SeerAsPrinted | ElasticGrid | ElasticHalving | ElasticHyperband, options: Options
+) -> tuple[Policy, ...]:
+    _, placement, *others = bundle(search, options, elastic=True)
+    return (search, RentByPlan(search), placement, GiveBackSpare(), *others)
+
+
+def _parameters(spec: RunSpec, options: Options, p_max: float = math.inf) -> Parameters:
+    needs_metric(spec)
+    t_min_s, provision_s = options.seconds("t_min_s", 1.0), options.seconds("provision_s", 1.0)
+    p_min, widest = options.whole("p_min", Parameters.p_min, least=1), options.whole("p_max", 1, least=1)
+    given = spec.options
+    parameters = Parameters(
+        eta=options.number("eta", Parameters.eta),
+        nu=options.number("nu", Parameters.nu),
+        p_min=p_min,
+        p_max=widest if "p_max" in given else max(p_max, p_min),
+        t_min_s=t_min_s if "t_min_s" in given else None,
+        provision_s=provision_s if "provision_s" in given else None,
+        spot=options.word("placement", ("cheapest", "on_demand")) == "cheapest",
+    )
+    try:
+        parameters.check()
+    except SpecError as error:
+        raise SpecError(f"options.{error}", hint=error.hint) from None
+    if spec.listings:
+        check_workable(spec, parameters)  # what cannot be planned is better refused now than in mid-run
+    return parameters

@@ -1,0 +1,78 @@
+"""Elastic grid search, successive halving and Hyperband: rounds by the clock like SEER's, each by a plan of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Job
+from shoestring.kernel.view import RunView
+from shoestring.search.affordable import steady_machines
+from shoestring.search.elastic_plans import grid_plan, halving_plan, hyperband_plan
+from shoestring.search.seer import best_go_on
+from shoestring.search.seer_bill import BilledPlan, Terms
+from shoestring.search.seer_plan import Stage
+from shoestring.search.seer_rounds import ROUND_WAKERS, Verdict, Widths, play_rounds
+from shoestring.search.seer_terms import Parameters, terms_at_the_start
+
+
+@dataclass(frozen=True)
+class _Planned:
+    parameters: Parameters
+    wants: ClassVar[frozenset[Waker]] = ROUND_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        stages = self.plan(state).stages
+        return play_rounds(state, event, stages, lambda view, k, racing: self.judge(view, stages, k, racing))
+
+    def plan(self, state: RunView) -> BilledPlan:
+        key = (self, "plan", state.spec.budget_usd, state.spec.deadline_s)
+        return state.memo(key, lambda: self.made(terms_at_the_start(state, self.parameters)))
+
+    def made(self, terms: Terms) -> BilledPlan:
+        raise NotImplementedError
+
+    def judge(self, state: RunView, stages: Sequence[Stage], stage: int, racing: list[Job]) -> Verdict:
+        return best_go_on(state, stages[stage].brackets, racing)
+
+
+@dataclass(frozen=True)
+class ElasticGrid(_Planned):
+    """Explore for half of the time, then train the best on many slots.
+
+    Differs from the paper: trials are drawn at random. The paper's spaces are lists of values, of which a draw is a
+    point of the grid; ours need not be.
+    """
+
+    def made(self, terms: Terms) -> BilledPlan:
+        return grid_plan(terms)
+
+
+@dataclass(frozen=True)
+class ElasticHalving(_Planned):
+    """Successive halving whose survivors share the slots of those that are out."""
+
+    def made(self, terms: Terms) -> BilledPlan:
+        return halving_plan(terms, steady_machines(terms))
+
+
+@dataclass(frozen=True)
+class ElasticHyperband(_Planned):
+    """Hyperband with all brackets at once. A trial competes within its bracket only, which its number tells."""
+
+    def made(self, terms: Terms) -> BilledPlan:
+        return hyperband_plan(terms)
+
+    def judge(self, state: RunView, stages: Sequence[Stage], stage: int, racing: list[Job]) -> Verdict:
+        widths: Widths = {}
+        first = 0
+        places = stages[stage].brackets
+        for begun, now in zip(stages[0].brackets, places, strict=True):
+            mine = [job for job in racing if first <= job.number < first + begun.trials]
+            widths |= {job.id: now.slots * state.spec.slots for job in mine[: now.trials]}
+            first += begun.trials
+        return widths, [job.id for job in racing if job.id not in widths]

@@ -1,0 +1,138 @@
+"""`shoestring plan`: the plan of recipes that make one, a forecast for all, and what it rests on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from shoestring.cli.plan import TITLES
+from shoestring.planning import plan_of
+from shoestring.testing.story import SPEC, usual_prices
+from tests.cli.prompt import Prompt, refused
+
+SPEC_FILE = """
+command: echo {lr}
+space: {lr: {log: [1e-3, 1]}}
+minimize: loss
+trials: 9
+max_steps: 9
+budget: 30
+deadline: 2h
+max_machines: 4
+machines: [p3.8xlarge]
+market: {kind: modern, interruptions_per_hour: 0.5}
+simulate: {seconds_per_step: 60}
+"""
+
+
+@pytest.fixture
+def spec(prompt: Prompt) -> str:
+    return prompt.write("spec.yaml", SPEC_FILE)
+
+
+def planned(prompt: Prompt, *words: str) -> dict:
+    result = prompt("plan", *words, "--runs", "4", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_forecast_sums_up_simulations_and_keeps_nothing(prompt: Prompt, spec: str) -> None:
+    told = planned(prompt, spec)
+    (asha,) = told["recipes"]
+    assert (asha["recipe"], asha["plan"]) == ("asha", None)
+    assert len(asha["simulations"]) == 4
+    costs = sorted(run["usd"] for run in asha["simulations"])
+    assert asha["cost_usd"] == {"p50": costs[1], "p90": costs[3]}
+    assert 0 < costs[0] < costs[3] < 30  # every simulation has a market of its own
+    assert (asha["misses_deadline"], asha["runs_out_of_money"]) == (0, 0)
+    assert not Path(".shoestring").exists()
+
+
+def test_the_same_command_gives_the_same_forecast(prompt: Prompt, spec: str) -> None:
+    assert planned(prompt, spec) == planned(prompt, spec)
+    assert planned(prompt, spec) != planned(prompt, spec, "--seed", "7")
+
+
+def test_it_is_shown_as_a_table_with_what_it_rests_on(prompt: Prompt, spec: str) -> None:
+    text = prompt("plan", spec, "--runs", "3").stdout
+    titles, first, *_ = text.splitlines()
+    assert re.split(r" {2,}", titles) == list(TITLES)
+    assert first.startswith("asha")
+    assert "from 3 simulations, each on another market" in text
+    assert "spot prices and interruptions are drawn" in text
+    assert "a step takes 60 s on four cores, as you said" in text
+    assert "guessed: do not believe the best value" in text
+    assert "next: shoestring simulate spec.yaml" in text
+
+
+def test_a_deadline_or_a_budget_that_ends_the_run_is_counted(prompt: Prompt, spec: str) -> None:
+    (late,) = planned(prompt, spec, "--recipe", "random", "--deadline", "20m", "--seconds-per-step", "600")["recipes"]
+    assert late["misses_deadline"] == 1.0
+    assert late["done_s"]["p90"] <= 20 * 60
+    (poor,) = planned(prompt, spec, "--recipe", "random", "--budget", "1", "--seconds-per-step", "600")["recipes"]
+    assert poor["runs_out_of_money"] == 1.0
+    assert poor["cost_usd"]["p90"] <= 1.0
+
+
+@pytest.mark.parametrize("recipe", ["seer", "rubberband", "elastic_successive_halving"])
+def test_a_recipe_that_plans_shows_its_plan(prompt: Prompt, spec: str, recipe: str) -> None:
+    told = planned(prompt, spec, "--recipe", recipe)["recipes"][0]
+    plan, stages = told["plan"], told["plan"]["stages"]
+    assert sum(stage["usd"] for stage in stages) == pytest.approx(plan["usd"])
+    assert plan["usd"] <= plan["budget_usd"] == 30
+    assert stages[-1]["stop_s"] <= plan["deadline_s"] == 7200
+    for stage in stages:
+        assert stage["start_s"] < stage["stop_s"]
+        assert sum(trials for trials, _ in stage["slots"]) == stage["trials"]
+        assert stage["machines"] <= 4
+    text = prompt("plan", spec, "--recipe", recipe, "--runs", "1").stdout
+    assert f"spec: the plan of {recipe}" in text
+    assert "stage" in text
+    assert "of $30.00" in text
+
+
+def test_recipes_are_compared_in_one_table(prompt: Prompt, spec: str) -> None:
+    told = planned(prompt, spec, "--compare", "random, rubberband")
+    assert [row["recipe"] for row in told["recipes"]] == ["asha", "random", "rubberband"]
+
+
+def test_a_recipe_that_cannot_do_it_is_shown_so_beside_those_that_can(prompt: Prompt, spec: str) -> None:
+    hurried = (spec, "--compare", "rubberband", "--deadline", "4m")
+    told = planned(prompt, *hurried)["recipes"]
+    assert told[1]["recipe"] == "rubberband"
+    assert "deadline 4m is too short" in told[1]["impossible"]
+    assert "rubberband: deadline 4m is too short" in prompt("plan", *hurried, "--runs", "1").stdout
+
+
+def test_an_earlier_run_is_what_curves_and_speed_come_from(prompt: Prompt) -> None:
+    study = prompt.study(name='"before"')
+    assert prompt("run", study).exit_code == 0
+    told = planned(prompt, study, "--market", "modern", "--budget", "5")
+    assert told["rests_on"] == {
+        "prices": "list prices are real; spot prices and interruptions are drawn (modern)",
+        "speed": "as in the earlier run",
+        "curves": "as in the earlier run",
+    }
+
+
+def test_a_python_file_is_planned_without_running_its_training(prompt: Prompt) -> None:
+    study = prompt.study(train="def train(trial):\n    raise RuntimeError('trained')\n", budget="5")
+    assert planned(prompt, study)["recipes"][0]["recipe"] == "asha"
+
+
+# -- what cannot be ----------------------------------------------------------------------------------------------------
+def test_bad_input_gets_a_sentence(prompt: Prompt, spec: str) -> None:
+    refused(prompt("plan", "nowhere.yaml"), "there is no file nowhere.yaml")
+    refused(prompt("plan", spec, "--compare", "ashaa"), "recipe='ashaa' is unknown", "asha")
+    refused(prompt("plan", spec, "--recipe", "rubberband", "--deadline", "4m"), "deadline 4m is too short", "least")
+    refused(prompt("plan", spec, "--recipe", "seer", "--budget", "0.1"), "the least that would do is")
+    refused(prompt("plan", spec, "--runs", "0"), "--runs")
+    refused(prompt("plan", spec, "--seconds-per-step", "-1"), "seconds_per_step=-1 must be more than 0")
+    assert not Path(".shoestring").exists()
+
+
+def test_a_recipe_without_a_plan_has_none() -> None:
+    assert plan_of(SPEC, usual_prices(SPEC.listings), 0.0) is None
