@@ -23,6 +23,10 @@ $(VENV)/ready-test: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,yaml,tables]'
 	touch $@
 
+$(VENV)/ready-heavy: $(VENV)/ready-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
+	touch $@
+
 $(VENV)/ready-lint: $(VENV)/ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
 	touch $@
@@ -37,7 +41,7 @@ demo: $(VENV)/ready
 test: $(VENV)/ready-test
 	$(BIN)/python -m pytest -m "not heavy" -n 2 --dist worksteal
 
-test-heavy: $(VENV)/ready-test
+test-heavy: $(VENV)/ready-heavy
 	$(BIN)/python -m pytest -m heavy
 
 test-all: test test-heavy

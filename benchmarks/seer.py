@@ -18,9 +18,10 @@ from pathlib import Path
 
 from benchmarks import tables
 from benchmarks.rows import parser, publish
-from benchmarks.seer_arena import CELLS, Cell, Outcome, Setting
+from benchmarks.seer_arena import Outcome, Setting
 from benchmarks.seer_contestants import CONTESTANTS
 from benchmarks.seer_field import check, entries, hold
+from benchmarks.seer_market import CELLS, Cell
 from benchmarks.seer_plot import picture
 from benchmarks.seer_rows import details, promised, starving
 from benchmarks.seer_scores import Scores

@@ -1,8 +1,6 @@
 """One simulated run of the elastic benchmark: a task, a cell, a contestant and a seed; and what came of it.
 
 A run is the product itself in virtual time: the same controller, guard, placement and bills as `shoestring simulate`.
-Machines have four slots, are billed by the second (a minute at least) from 90 seconds after they are asked for, and a
-slot costs one cent a minute, so that a budget in slot-minutes is a budget in cents.
 """
 
 from __future__ import annotations
@@ -13,9 +11,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
-from benchmarks.curve_task import CurveTask
+from benchmarks.curve_task import CurveTask, true_speedup
+from benchmarks.seer_market import MACHINE_SLOTS, START, Cell, market
 from shoestring import recipes
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
@@ -25,56 +22,20 @@ from shoestring.kernel.past import Past
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.types import Listing, Offer, Value
-from shoestring.market.lifetimes import Exponential
-from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes
+from shoestring.kernel.types import Value
+from shoestring.kernel.view import RunView
 from shoestring.market.simulated import SimulatedProvider
+from shoestring.search.scaling import learned_speedup
 from shoestring.storage.memory import MemoryJournal
 from shoestring.world.sim import SimWorld
 from shoestring.world.sim_jobs import Latencies
 
-START = 1_700_000_000.0
-MACHINE_SLOTS = 4
-PROVISION_S = 90.0
-USD_PER_SLOT_MINUTE = 0.01
-SPOT_SHARE = 0.35
-SPOT_REVOCATIONS_PER_HOUR = 0.5
-"""Of one machine."""
 LATENCIES = Latencies(start_s=10.0, save_overhead_s=1.0, restore_overhead_s=1.0, lead_s=20.0)
 WIND_DOWN_S = 30.0
 SLICE_S = 300.0
 """Spot machines are prepaid at the on-demand price: longer slices would tie up money that pays for more machines."""
 NO_LIMIT = 100_000
 """So many trials are never started: what ends a run is its money or its time."""
-
-
-@dataclass(frozen=True, order=True)
-class Cell:
-    """A deadline in minutes and a budget in slot-minutes."""
-
-    minutes: int
-    slot_minutes: int
-
-    def __str__(self) -> str:
-        return f"{self.minutes}:{self.slot_minutes}"
-
-    @property
-    def budget_usd(self) -> float:
-        return self.slot_minutes * USD_PER_SLOT_MINUTE
-
-    @property
-    def fixed_machines(self) -> int:
-        """How many machines the budget pays for from the first grant to the deadline."""
-        return max(1, int(self.slot_minutes / (self.trained_minutes * MACHINE_SLOTS)))
-
-    @property
-    def trained_minutes(self) -> float:
-        """How long a machine that is asked for at once is there."""
-        return self.minutes - PROVISION_S / 60
-
-
-CELLS = (Cell(15, 60), Cell(15, 240), Cell(30, 240), Cell(30, 480), Cell(30, 960), Cell(60, 960))
 
 
 @dataclass(frozen=True)
@@ -111,29 +72,9 @@ class Outcome:
     cpu_s: float
     turns_ms: array[float]
     """CPU time of each turn in which the search was consulted, everything from its event to the last order."""
-    speedup_error: float | None = None
-    """How far the learned speed-up of four slots is off; None if nothing learned one."""
-
-
-def market(seed: int = 0, *, spot: bool = False) -> SimulatedProvider:
-    """Machines nobody takes away, each up after exactly the same time; with `spot` also the same ones at a third of the
-    price, taken away at random after a notice of two minutes. Spot is billed by the second as well: with Amazon's rule,
-    a first hour for nothing if cut short, a run of half an hour would hope for revocations."""
-    kept = Listing(
-        offer=Offer(provider="aws", zone="us-east-1a", machine="four-slots", spot=False),
-        vcpus=16.0,
-        memory_gb=64.0,
-        slots=MACHINE_SLOTS,
-        on_demand_usd_per_hour=MACHINE_SLOTS * USD_PER_SLOT_MINUTE * 60,
-    )
-    revocable = replace(kept, offer=replace(kept.offer, spot=True))
-    listings = (revocable, kept) if spot else (kept,)
-    usd_per_hour = SPOT_SHARE * kept.on_demand_usd_per_hour
-    prices = {revocable.offer: PriceTrace(revocable.offer, (START - 1.0,), (usd_per_hour,))} if spot else {}
-    lifetimes = Lifetimes(Exponential(3600.0 / SPOT_REVOCATIONS_PER_HOUR), seed)
-    return SimulatedProvider(
-        listings, PriceBook(prices, listings), lifetimes, seed=seed, provision_s=PROVISION_S, provision_spread=0.0
-    )
+    speedup_error: float
+    """How far off the speed-up of a whole machine is that can be learned from the paces on record, as a share. Whoever
+    never trained a trial at two widths is left with a guess."""
 
 
 def spec_for(task: CurveTask, cell: Cell, setting: Setting, seed: int, provider: SimulatedProvider) -> RunSpec:
@@ -225,7 +166,7 @@ def play(
         events=state.seq,
         cpu_s=cpu_s,
         turns_ms=world.turns_ms,
-        speedup_error=None,
+        speedup_error=abs(learned_speedup(RunView(state), MACHINE_SLOTS) / true_speedup(MACHINE_SLOTS) - 1.0),
     )
     return outcome, state, journal
 

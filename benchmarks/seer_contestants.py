@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.seer_arena import MACHINE_SLOTS, Cell, Setting
+from benchmarks.seer_arena import Setting
+from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import MEDIAN_STEP_S
 from shoestring.kernel.types import Value
 from shoestring.search.hyperband import bracket_steps, deal, usual_size
@@ -26,9 +27,9 @@ GRACE_STEPS, ETA = 1, 3
 steps to 0.272, the worst of all to 0.349."""
 MODEL_STARTUP = 6
 """Trials that a model needs. With the usual ten, the smallest cell would be over before it is ever asked."""
-OVERFED = 1.8
+OVERFED = 2.5
 """Hyperband's brackets are planned for so many times the steps that can be afforded: while one waits for a straggler,
-the next must have work. The best of 1.1, 1.4 and 1.8 on the tasks for choosing, with and without a model."""
+the next must have work. The best of 1.1, 1.4, 1.8 and 2.5 on the tasks for choosing, with and without a model."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from benchmarks.curve_task import CurveTask
-from benchmarks.seer_arena import Cell, Outcome, Setting, compete, market, spec_for
+from benchmarks.seer_arena import Outcome, Setting, compete, spec_for
+from benchmarks.seer_market import Cell, market
 from shoestring import recipes
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from benchmarks.curve_task import CurveTask
-from benchmarks.seer_arena import MACHINE_SLOTS, Cell, Setting, play
+from benchmarks.seer_arena import Setting, play
 from benchmarks.seer_contestants import CONTESTANTS
+from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import load
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
@@ -30,7 +31,8 @@ COLOURS = ("#0b63ce", "#2a9d5c", "#d97706", "#8a4f9e", "#c0392b", "#1593a5", "#9
 _TOP, _HEIGHT, _BETWEEN = 60.0, 150.0, 76.0
 _STYLE = (
     "text { font: 12px system-ui, sans-serif; fill: #5d6670 } .name { fill: #22262b } "
-    ".axis { stroke: #b9c0c7 } .grid { stroke: #e9ecef } .held { fill: none; stroke: #22262b } .soon { fill: #b9c0c7 }"
+    ".axis { stroke: #b9c0c7 } .grid { stroke: #e9ecef } .held { fill: none; stroke: #22262b } "
+    ".soon { fill: #b9c0c7; stroke: #b9c0c7 }"
 )
 
 
@@ -127,5 +129,5 @@ def _bands(stretches: Sequence[Stretch], across: Scale, up: Scale) -> Iterator[s
             boxes.setdefault(colour.get(stretch.job, ""), []).append(box)
             below += stretch.slots
     for fill, paths in boxes.items():
-        marks = {"fill": fill} if fill else {"class_": "soon"}
-        yield tag("path", d="".join(paths), shape_rendering="crispEdges", **marks)
+        marks = {"fill": fill, "stroke": fill} if fill else {"class_": "soon"}
+        yield tag("path", d="".join(paths), stroke_width=0.5, **marks)  # the stroke closes seams between neighbours

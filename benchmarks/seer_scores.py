@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from benchmarks.seer_arena import Cell, Outcome
+from benchmarks.seer_arena import Outcome
+from benchmarks.seer_market import Cell
 
 if TYPE_CHECKING:
     import numpy as np

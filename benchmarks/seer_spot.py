@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.curve_task import CurveTask
 from benchmarks.rows import Row
-from benchmarks.seer_arena import SPOT_REVOCATIONS_PER_HOUR, SPOT_SHARE, Cell, Outcome, Setting
+from benchmarks.seer_arena import Outcome, Setting
 from benchmarks.seer_contestants import CONTESTANTS, DEFAULT
 from benchmarks.seer_field import entries, hold
+from benchmarks.seer_market import SPOT_REVOCATIONS_PER_HOUR, SPOT_SHARE, Cell
 from benchmarks.seer_scores import Scores
 
 NAMES = ("asha_tpe", "seer", DEFAULT)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.seer_arena import Cell, Setting
+from benchmarks.seer_arena import Setting
 from benchmarks.seer_contestants import asha_tpe
+from benchmarks.seer_market import Cell
 
 GRACE_STEPS = (1, 2, 4)
 ETA = (2, 3, 4)

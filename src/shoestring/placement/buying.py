@@ -33,7 +33,7 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
     candidates = [pair for pair in ranked if _not_just_denied(state, pair[0])]
     if first.slots > state.largest_slots:
         candidates, missing = _where_it_has_most(state, first, candidates, missing)
-        if candidates and not state.segments and _gang_usd(state, first, candidates[0][0]) > _free_usd(state):
+        if candidates and not state.leases and _gang_usd(state, first, candidates[0][0]) > _free_usd(state):
             yield d.WindDown(why=f"{show_usd(_free_usd(state))} does not pay {first.slots} slots at once any more")
             return
     if not candidates and RETRY not in state.timers:
