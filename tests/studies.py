@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as spec_with
+
 from shoestring import recipes
 from shoestring.controller import run
+from shoestring.errors import SpecError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
@@ -23,7 +26,8 @@ from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
 
 START = 1_700_000_000.0
 MODEL_BASED = ("tpe", "asha_tpe", "bohb")
-RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", *MODEL_BASED)
+ELASTIC = ("seer", "seer_as_printed", "hypersched", "elastic_hyperband", "elastic_grid", "elastic_successive_halving")
+RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", *MODEL_BASED, *ELASTIC)
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ def random_case(rng: random.Random) -> Case:
             "placement": rng.choice(("cheapest", "on_demand")),
             "checkpointing": rng.choice(("on_notice", "periodic")),
             **({"startup": 1} if recipe in MODEL_BASED else {}),
+            **({"t_min_s": deadline_s / 12} if recipe in ELASTIC else {}),  # a stage or two, and not hundreds of trials
         },
         seed=rng.randrange(1000),
         listings=tuple(listings),
@@ -123,7 +128,7 @@ def random_case(rng: random.Random) -> Case:
         slice_s=rng.choice((300.0, 900.0, 3600.0)),
     )
     return Case(
-        spec=spec,
+        spec=_possible(spec),
         seed=rng.randrange(1000),
         traces=tuple(traces),
         revoked_per_hour=rng.choice((0.0, 0.3, 3.0)),
@@ -134,6 +139,16 @@ def random_case(rng: random.Random) -> Case:
         checkpoint_gb=rng.choice((None, 0.05, 20.0)),
         trouble_share=rng.choice((0.0, 0.0, 0.05)),
     )
+
+
+def _possible(spec: RunSpec) -> RunSpec:
+    """Elastic recipes refuse what does not allow a single trial; the others try."""
+    try:
+        recipes.build(spec)
+    except SpecError:
+        options = {name: value for name, value in spec.options.items() if name != "t_min_s"}
+        return spec_with(spec, recipe="asha", options=options)
+    return spec
 
 
 def play(case: Case, journal: MemoryJournal | None = None) -> tuple[RunState, MemoryJournal]:

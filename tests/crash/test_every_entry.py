@@ -38,7 +38,7 @@ def a_restless_study() -> Case:
 
 
 def busier(case: Case) -> RunSpec:
-    options = {name: value for name, value in case.spec.options.items() if name != "startup"}
+    options = {name: case.spec.options[name] for name in ("placement", "checkpointing")}
     return msgspec.structs.replace(case.spec, recipe="asha", options=options, trials=6, max_steps=9, max_failures=2)
 
 

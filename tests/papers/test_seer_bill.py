@@ -33,28 +33,27 @@ EXAMPLE = Terms(deadline_s=600, budget_usd=80 / 60, slots=1, usd_per_hour=1, mos
 
 
 def random_terms(rng: random.Random) -> Terms:
-    p_min, slots = rng.choice([1, 1, 2, 4]), rng.choice([1, 2, 4, 8])
-    t_min_s = 10 ** rng.uniform(0.8, 2.5)
+    """Waits are as runs have them: coming up takes a tenth of the deadline at most, winding down a twentieth."""
+    p_min, t_min_s = rng.choice([1, 1, 2, 4]), 10 ** rng.uniform(0.8, 2.5)
+    deadline_s = max(60.0, t_min_s * 10 ** rng.uniform(0, 2.2) / 0.85)
+    usd_per_hour = 10 ** rng.uniform(-1.5, 1.2)
     terms = Terms(
-        deadline_s=1.0,
+        deadline_s=deadline_s,
         budget_usd=1.0,
-        slots=slots,
-        usd_per_hour=10 ** rng.uniform(-1.5, 1.2),
+        slots=rng.choice([1, 2, 4, 8]),
+        usd_per_hour=usd_per_hour,
+        ceiling_usd_per_hour=usd_per_hour * rng.choice([1, 1, 3]),
         billing=rng.choice(["per_second", "per_second", "per_second", "aws_spot", "per_hour"]),
         most_machines=rng.choice([10**6, 10**6, 10**6, 40, 6]),
-        provision_s=rng.choice([0.0, 40.0, 90.0, 300.0]),
-        wind_down_s=rng.choice([5.0, 20.0, 45.0, 120.0]),
+        provision_s=min(rng.choice([0.0, 40.0, 90.0, 300.0]), deadline_s / 10),
+        wind_down_s=min(rng.choice([5.0, 20.0, 45.0, 120.0]), deadline_s / 20),
         t_min_s=t_min_s,
         eta=rng.choice([1.5, 2, 2.7, 3, 4]),
         nu=rng.choice([1, 1.5, 2, 3]),
         p_min=p_min,
         p_max=rng.choice([math.inf, p_min, 2 * p_min, 3 * p_min, 8 * p_min]),
     )
-    return replace(
-        terms,
-        deadline_s=least_deadline_s(terms) + t_min_s * (10 ** rng.uniform(0, 2.2) - 1),
-        budget_usd=least_budget_usd(terms) * 10 ** rng.uniform(0, 3),
-    )
+    return replace(terms, budget_usd=least_budget_usd(terms) * 10 ** rng.uniform(0, 3))
 
 
 def billed(terms: Terms, plan: BilledPlan) -> float:
@@ -92,11 +91,12 @@ def trials(brackets: tuple[Bracket, ...]) -> int:
 
 
 def test_plans_spend_what_they_may() -> None:
-    """Of the dollars of the budget, where it pays for more than 20 trials and no limit on machines forbids more. What
-    counts as used is the bill: whole machines, their least charges and their way out."""
+    """Of the dollars of the budget, where it pays for more than 20 trials and neither a limit on machines nor a price
+    that may rise forbids more. What counts as used is the bill: whole machines, their least charges, their way out."""
     bills, slots = [], []
     for number in range(1200):
-        terms = replace(random_terms(random.Random(f"share/{number}")), most_machines=10**6)
+        terms = random_terms(random.Random(f"share/{number}"))
+        terms = replace(terms, most_machines=10**6, ceiling_usd_per_hour=0.0)
         plan = billed_plan(terms)
         if plan.plan.trials > 20:
             bills.append(plan.usd / terms.budget_usd)
@@ -131,6 +131,17 @@ def test_a_machine_is_billed_until_the_last_stage_that_needs_it_and_its_way_out(
 def test_a_stage_that_is_too_short_is_billed_for_the_least_charge() -> None:
     terms = replace(EXAMPLE, usd_per_hour=3600)
     assert bill_usd(terms, [10, 20], [2, 1]) == pytest.approx(2 * 60)
+
+
+def test_no_more_machines_begin_than_can_be_prepaid_at_the_price_they_may_rise_to() -> None:
+    """The guard sets that price aside from the request on, and two wind-downs ahead while a machine is in use."""
+    terms = replace(EXAMPLE, provision_s=30.0, wind_down_s=20.0)
+    risky = replace(terms, ceiling_usd_per_hour=6.0)
+    plan = billed_plan(risky)
+    assert plan.machines[0] < billed_plan(terms).machines[0]
+    assert plan.machines[0] * 6.0 * 60.0 / 3600 <= risky.budget_usd
+    accrued = plan.machines[0] * plan.stages[0].stop / 3600
+    assert accrued + plan.machines[0] * 6.0 * 40.0 / 3600 <= risky.budget_usd
 
 
 def test_slots_that_are_paid_for_are_used() -> None:

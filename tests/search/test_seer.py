@@ -16,7 +16,7 @@ from shoestring.search.seer import Seer
 from shoestring.search.seer_as_printed import SeerAsPrinted
 from shoestring.search.seer_renting import GiveBackSpare, RentByPlan
 from shoestring.search.seer_rest import billed_so_far_usd, places_that_can_be_paid
-from shoestring.search.seer_terms import Parameters, check_workable, t_min_s, terms_at_the_start
+from shoestring.search.seer_terms import Parameters, check_workable, chosen, t_min_s, terms_at_the_start
 from shoestring.testing.story import KEPT, SPEC, Story
 
 PARAMETERS = Parameters(t_min_s=60.0, provision_s=0.0, spot=False)
@@ -254,3 +254,17 @@ def test_the_least_time_of_a_trial_is_a_thirtieth_of_the_time_and_a_minute_if_th
 
 def test_a_run_that_can_be_is_not_refused() -> None:
     check_workable(SMALL, PARAMETERS)
+
+
+def test_a_machine_billed_by_the_hour_is_not_chosen_if_an_hour_cannot_be_paid() -> None:
+    hourly = replace(MACHINE, offer=replace(KEPT, machine="hourly"), on_demand_usd_per_hour=0.5, billing="per_hour")
+    run = begun(spec=replace(SMALL, listings=(hourly, MACHINE)))
+    listing, _ = chosen(run.view, PARAMETERS)
+    assert listing == MACHINE
+
+
+def test_a_budget_amended_to_less_than_a_trial_ends_the_run_with_the_reason() -> None:
+    run = begun()
+    (end,) = run.tell(e.UserAsked(at=10.0, wish="amend", budget_usd=0.001))
+    assert isinstance(end, d.WindDown)
+    assert "do not allow a single trial" in end.why

@@ -20,8 +20,8 @@ from tests.studies import Case, play, random_case
 
 PLANNED = ("seer", "elastic_grid", "elastic_successive_halving", "elastic_hyperband")
 ELASTIC = (*PLANNED, "seer_as_printed", "hypersched")
-OF_CLASSICS = ("startup",)
-"""Options that only other recipes know."""
+OF_OTHERS = ("startup", "t_min_s")
+"""Options that belong to the recipe that was drawn first."""
 
 
 def elastic_case(number: int, names: tuple[str, ...] = ELASTIC) -> Case | None:
@@ -31,7 +31,7 @@ def elastic_case(number: int, names: tuple[str, ...] = ELASTIC) -> Case | None:
     spec = replace(
         case.spec,
         recipe=rng.choice(names),
-        options={name: value for name, value in case.spec.options.items() if name not in OF_CLASSICS},
+        options={name: value for name, value in case.spec.options.items() if name not in OF_OTHERS},
         max_machines=rng.randint(1, 12),
         max_steps=rng.randint(1, 60),
         trials=rng.randint(1, 40),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from shoestring.search.seer_bill import BilledPlan, Terms, bill_usd, check_feasible
+from shoestring.search.seer_bill import BilledPlan, Terms, bill_usd, can_be_had, check_feasible
 from shoestring.search.seer_plan import Bracket, Plan, Stage
 
 
@@ -25,7 +25,7 @@ def grid_plan(terms: Terms) -> BilledPlan:
             return [[exploring], [Bracket(trials=1, slots=width)]]
 
         def fits(machines: int, width: int = width) -> bool:
-            return _affordable(terms, [half_s, half_s], _machines(terms, stages(machines, width)))
+            return can_be_had(terms, [half_s, half_s], _machines(terms, stages(machines, width)))
 
         machines = _most(fits, math.ceil(width / terms.slots), terms.most_machines)
         if machines is not None:
@@ -67,7 +67,7 @@ def hyperband_plan(terms: Terms) -> BilledPlan:
 
     def fits(R: float, times: float, more: int = 0) -> bool:
         lengths, stages = made(R, times, more)
-        return _affordable(terms, lengths, _machines(terms, stages))
+        return can_be_had(terms, lengths, _machines(terms, stages))
 
     R = _largest(terms.t_min_s, terms.training_s, lambda R: fits(R, 1.0))
     most = terms.most_machines * terms.slots / terms.p_min
@@ -107,10 +107,6 @@ def _largest(low: float, high: float, fits: Callable[[float], bool]) -> float:
 def _machines(terms: Terms, stages: Sequence[Sequence[Bracket]]) -> list[int]:
     slots = [sum(bracket.trials * bracket.slots for bracket in brackets) for brackets in stages]
     return [max(1, math.ceil(max(slots[k:]) / terms.slots)) for k in range(len(slots))]
-
-
-def _affordable(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
-    return machines[0] <= terms.most_machines and bill_usd(terms, lengths, machines) <= terms.budget_usd
 
 
 def _billed(terms: Terms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,6 @@ from shoestring.search.affordable import steady_machines
 from shoestring.search.elastic_plans import grid_plan, halving_plan, hyperband_plan
 from shoestring.search.seer import best_go_on
 from shoestring.search.seer_bill import BilledPlan, Terms
-from shoestring.search.seer_plan import Stage
 from shoestring.search.seer_rounds import ROUND_WAKERS, Verdict, Widths, play_rounds
 from shoestring.search.seer_terms import Parameters, terms_at_the_start
 
@@ -26,8 +25,7 @@ class _Planned:
     wants: ClassVar[frozenset[Waker]] = ROUND_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        stages = self.plan(state).stages
-        return play_rounds(state, event, stages, lambda view, k, racing: self.judge(view, stages, k, racing))
+        return play_rounds(state, event, self.plan, self.judge)
 
     def plan(self, state: RunView) -> BilledPlan:
         key = (self, "plan", state.spec.budget_usd, state.spec.deadline_s)
@@ -36,8 +34,8 @@ class _Planned:
     def made(self, terms: Terms) -> BilledPlan:
         raise NotImplementedError
 
-    def judge(self, state: RunView, stages: Sequence[Stage], stage: int, racing: list[Job]) -> Verdict:
-        return best_go_on(state, stages[stage].brackets, racing)
+    def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
+        return best_go_on(state, self.plan(state).stages[stage].brackets, racing)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ class ElasticHyperband(_Planned):
     def made(self, terms: Terms) -> BilledPlan:
         return hyperband_plan(terms)
 
-    def judge(self, state: RunView, stages: Sequence[Stage], stage: int, racing: list[Job]) -> Verdict:
+    def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
+        stages = self.plan(state).stages
         widths: Widths = {}
         first = 0
         places = stages[stage].brackets

@@ -32,7 +32,7 @@ class Seer:
     wants: ClassVar[frozenset[Waker]] = ROUND_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        return play_rounds(state, event, self.plan(state).stages, self._judge)
+        return play_rounds(state, event, self.plan, self._judge)
 
     def plan(self, state: RunView) -> BilledPlan:
         """Made anew from the spec and the prices at the start, whenever it is lost or the budget is amended."""

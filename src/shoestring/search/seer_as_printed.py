@@ -35,12 +35,11 @@ class SeerAsPrinted:
     wants: ClassVar[frozenset[Waker]] = ROUND_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        printed = state.memo((self, "brackets", *_key(state)), lambda: bracket_parameters(self._request(state)))
-        stages = self.plan(state).stages
-        return play_rounds(state, event, stages, lambda view, k, racing: self._judge(view, printed, k, racing))
+        return play_rounds(state, event, self.plan, self._judge)
 
     def plan(self, state: RunView) -> BilledPlan:
-        return state.memo((self, "plan", *_key(state)), lambda: self._plan(state))
+        key = (self, "plan", state.spec.budget_usd, state.spec.deadline_s)
+        return state.memo(key, lambda: self._plan(state))
 
     def _plan(self, state: RunView) -> BilledPlan:
         """With as many whole machines as hold its slots. The bill may exceed the budget: then the guard cuts it."""
@@ -53,8 +52,9 @@ class SeerAsPrinted:
     def _request(self, state: RunView) -> Request:
         return printed_request(terms_at_the_start(state, self.parameters), self.parameters)
 
-    def _judge(self, state: RunView, printed: Brackets, k: int, racing: list[Job]) -> Verdict:
+    def _judge(self, state: RunView, k: int, racing: list[Job]) -> Verdict:
         """`racing` is best first and `k` counts the stage that begins from 0; the print orders the worst first."""
+        printed = bracket_parameters(self._request(state))
         eta, slots = self.parameters.eta, state.spec.slots
         out = self._removed(printed, k, racing, slots) if k else []
         left = [job for job in (reversed(racing) if k else racing) if job.id not in out]
@@ -90,7 +90,3 @@ def printed_request(terms: Terms, parameters: Parameters) -> Request:
         p_max=terms.p_max,
         t_min=parameters.t_min_s or min(PRINTED_T_MIN_S, terms.deadline_s),
     )
-
-
-def _key(state: RunView) -> tuple[float, float]:
-    return state.spec.budget_usd, state.spec.deadline_s

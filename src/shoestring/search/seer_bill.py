@@ -21,6 +21,9 @@ from shoestring.search.seer_plan import Bracket, Plan, Request, Stage, plan
 from shoestring.search.seer_slots import deal, widths_up_to
 from shoestring.units import parse_duration_s, parse_usd, show_duration, show_usd
 
+SEATED, RENEWED = 1.5, 2.0
+"""Wind-downs for which a machine must be prepaid at least: when it comes up, or nobody is seated on it any more, and
+while it is in use, or it is not renewed in time."""
 LEAST_LEASE_S = 60.0
 """The guard refuses to rent for less, and clouds charge it anyway."""
 
@@ -33,6 +36,8 @@ class Terms(Fact, frozen=True, kw_only=True):
     slots: int
     """Of one machine."""
     usd_per_hour: float
+    ceiling_usd_per_hour: float = 0.0
+    """What the guard sets aside for an hour, where the price may rise; it never counts as less than the price."""
     billing: BillingName = "per_second"
     most_machines: int
     provision_s: float = 0.0
@@ -52,7 +57,14 @@ class Terms(Fact, frozen=True, kw_only=True):
 
     def lease_usd(self, held_s: float) -> float:
         """The bill of one machine that is given back after so long."""
-        return billing_rule(self.billing).worst_usd(0.0, _NothingCharged(), 0.0, held_s, self.usd_per_hour)
+        return self._usd(held_s, self.usd_per_hour)
+
+    def advance_usd(self, ahead_s: float) -> float:
+        """What the guard sets aside for one machine that is prepaid for so long."""
+        return self._usd(ahead_s, max(self.usd_per_hour, self.ceiling_usd_per_hour))
+
+    def _usd(self, held_s: float, usd_per_hour: float) -> float:
+        return billing_rule(self.billing).worst_usd(0.0, _NothingCharged(), 0.0, held_s, usd_per_hour)
 
 
 class _NothingCharged:
@@ -100,7 +112,8 @@ def bill_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) ->
 
 def least_budget_usd(terms: Terms) -> float:
     """One trial, on as few slots and for as short as the terms allow."""
-    return _machines(terms, terms.p_min) * terms.lease_usd(terms.t_min_s + terms.wind_down_s)
+    one = max(terms.lease_usd(terms.t_min_s + terms.wind_down_s), terms.advance_usd(_first_advance_s(terms)))
+    return _machines(terms, terms.p_min) * one
 
 
 def least_deadline_s(terms: Terms) -> float:
@@ -149,7 +162,7 @@ def _largest(terms: Terms) -> Plan:
         middle = math.sqrt(low * high)
         made = plan(_request(terms, middle))
         lengths = [stage.stop - stage.start for stage in made.stages]
-        if _can_be_had(terms, lengths, [_machines(terms, stage.slots) for stage in made.stages]):
+        if can_be_had(terms, lengths, [_machines(terms, stage.slots) for stage in made.stages]):
             low, found = middle, made
         else:
             high = middle
@@ -170,8 +183,29 @@ def _request(terms: Terms, budget: float) -> Request:
     )
 
 
-def _can_be_had(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
-    return machines[0] <= terms.most_machines and bill_usd(terms, lengths, machines) <= terms.budget_usd
+def can_be_had(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
+    """Are there so many machines, is their bill within the budget, and can they be prepaid on the way to it?"""
+    return (
+        machines[0] <= terms.most_machines
+        and bill_usd(terms, lengths, machines) <= terms.budget_usd
+        and machines[0] * terms.advance_usd(_first_advance_s(terms)) <= terms.budget_usd
+        and _prepaid_usd(terms, lengths, machines) <= terms.budget_usd
+    )
+
+
+def _prepaid_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> float:
+    """The most that is billed and set aside when a stage is about to end. The last one need not be prepaid any more."""
+    ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
+    most, accrued = 0.0, 0.0
+    for length, held in zip(lengths[:-1], machines[:-1], strict=True):
+        accrued += held * terms.usd_per_hour * length / HOUR_S
+        most = max(most, accrued + held * ceiling * RENEWED * terms.wind_down_s / HOUR_S)
+    return most
+
+
+def _first_advance_s(terms: Terms) -> float:
+    """A machine is prepaid from the request on, although it is billed only from the grant."""
+    return terms.provision_s + SEATED * terms.wind_down_s
 
 
 def _more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -> list[int]:
@@ -182,7 +216,7 @@ def _more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) 
         by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
         for k in by_spending:
             more = [*machines[:k], machines[k] + 1, *machines[k + 1 :]]
-            if machines[k] < limits[k] and _can_be_had(terms, lengths, more):
+            if machines[k] < limits[k] and can_be_had(terms, lengths, more):
                 machines = more
                 break
         else:
@@ -198,7 +232,7 @@ def _more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) 
     def end_later(by_s: float) -> list[float]:
         return [*lengths[:last], lengths[last] + by_s]
 
-    lengths = end_later(_longest(spare_s, lambda s: _can_be_had(terms, end_later(s), machines)))
+    lengths = end_later(_longest(spare_s, lambda s: can_be_had(terms, end_later(s), machines)))
     frees = next((k for k in range(last) if machines[k] > machines[k + 1]), None)
     if frees is None:
         return lengths
@@ -210,7 +244,7 @@ def _more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) 
         return moved
 
     most_s = min(lengths[frees], lengths[frees + 1]) / 2
-    return eliminate_later(_longest(most_s, lambda s: _can_be_had(terms, eliminate_later(s), machines)))
+    return eliminate_later(_longest(most_s, lambda s: can_be_had(terms, eliminate_later(s), machines)))
 
 
 def _seated(

@@ -35,8 +35,8 @@ class RentByPlan:
     planner: Planner
     wants: ClassVar[frozenset[Waker]] = frozenset({e.RunStarted})
 
-    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
-        if state.phase != "running":
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        if state.phase != "running" or not isinstance(event, e.RunStarted):
             return
         plan = self.planner.plan(state)
         listing, usd_per_hour = chosen(state, self.planner.parameters)

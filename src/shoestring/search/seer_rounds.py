@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from shoestring.errors import SpecError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
@@ -16,6 +17,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.search.elastic_places import leave_after_this_step, leave_at_once
+from shoestring.search.seer_bill import BilledPlan
 from shoestring.search.seer_plan import Stage
 from shoestring.search.supply import AT_RANDOM, supplied
 from shoestring.units import show_duration
@@ -33,9 +35,17 @@ Judge = Callable[[RunView, int, list[Job]], Verdict]
 """Given the stage that begins, counted from 0, and all trials still in the race, best first."""
 
 
-def play_rounds(state: RunView, event: e.Event, stages: Sequence[Stage], judge: Judge) -> Iterator[d.Decision]:
-    """One turn: begin the run, begin the clock, or end the round that is over."""
+def play_rounds(
+    state: RunView, event: e.Event, plan: Callable[[RunView], BilledPlan], judge: Judge
+) -> Iterator[d.Decision]:
+    """One turn: begin the run, begin the clock, or end the round that is over. A budget or a deadline that was amended
+    to less than any plan needs ends the run."""
     if state.phase != "running":
+        return
+    try:
+        stages = plan(state).stages
+    except SpecError as error:
+        yield d.WindDown(why=str(error))
         return
     if not state.jobs:
         yield from _open(state, stages, judge)

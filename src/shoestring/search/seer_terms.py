@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import Listing
+from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import price_at
 from shoestring.search.seer_bill import (
@@ -66,6 +67,7 @@ def terms_for(spec: RunSpec, parameters: Parameters, listing: Listing, usd_per_h
         budget_usd=spec.budget_usd,
         slots=listing.slots // spec.slots,
         usd_per_hour=usd_per_hour,
+        ceiling_usd_per_hour=listing.on_demand_usd_per_hour,
         billing=listing.billing,
         most_machines=spec.max_machines,
         provision_s=provision_s(spec, parameters),
@@ -110,7 +112,7 @@ def _in_time(spec: RunSpec, parameters: Parameters) -> Terms:
 
 
 def _at_list_price(spec: RunSpec, parameters: Parameters) -> Terms:
-    listing = min(_fitting(spec, parameters), key=lambda x: (x.on_demand_usd_per_hour / x.slots, x.offer))
+    listing = _cheapest_that_will_do(spec, parameters, lambda listing: listing.on_demand_usd_per_hour)
     return terms_for(spec, parameters, listing, listing.on_demand_usd_per_hour)
 
 
@@ -128,8 +130,19 @@ def chosen(state: RunView, parameters: Parameters) -> tuple[Listing, float]:
             return listing.on_demand_usd_per_hour
         return min(price_at(state.history(listing.offer), state.started_at), listing.on_demand_usd_per_hour)
 
-    listing = min(_fitting(state.spec, parameters), key=lambda x: (usd_per_hour(x) / x.slots, x.offer))
+    listing = _cheapest_that_will_do(state.spec, parameters, usd_per_hour)
     return listing, usd_per_hour(listing)
+
+
+def _cheapest_that_will_do(spec: RunSpec, parameters: Parameters, usd_per_hour: Callable[[Listing], float]) -> Listing:
+    """By the price of a slot, among those on which the money is enough for a trial: one that is billed by the hour may
+    be cheaper, and still too dear for a few minutes."""
+
+    def order(listing: Listing) -> tuple[bool, float, Offer]:
+        usd = usd_per_hour(listing)
+        return not feasible(terms_for(spec, parameters, listing, usd)), usd / listing.slots, listing.offer
+
+    return min(_fitting(spec, parameters), key=order)
 
 
 def _fitting(spec: RunSpec, parameters: Parameters) -> list[Listing]:
