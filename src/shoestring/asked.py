@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -21,9 +21,9 @@ from shoestring.specfile import check_affordable, make_spec
 from shoestring.values import did_you_mean
 from shoestring.worker.loading import address_of
 
-Place = Literal["local", "inline"]
-PLACES = ("local", "inline")
-_LEAST_SLICE_REAL_S = 4.0
+PLACES = ("local", "inline", "ray", "ray:ADDRESS")
+_LEAST_SLICE_REAL_S = {"local": 4.0, "ray": 20.0}
+"""A controller that has died must be able to come back before its machines end, and on Ray that takes longer."""
 MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
 """Said at the top level of a call for convenience; they belong to the market."""
 
@@ -33,7 +33,7 @@ class Asked:
     spec: RunSpec
     market: Market
     provider: SimulatedProvider
-    on: Place
+    on: str
     function: Callable[..., object] | None
     """The function itself, for `inline`; other places find it again by its address in the spec."""
     folder: Path
@@ -64,6 +64,8 @@ class Asked:
         simulation = words.pop("simulate", {})
         market_words = {field: words.pop(field) for field in MARKET_FIELDS if field in words}
         market = make_market(words.pop("market", None if runs_code else "modern"), **market_words)
+        if runs_code and on.startswith("ray"):
+            market = _on_ray(on, market, words)
         if code is not None:
             words |= _named(code, words, folder, on if runs_code else "inline")
         if kind == "bag":
@@ -83,6 +85,7 @@ class Asked:
         provider = market.open(spec.deadline_s)
         spec = msgspec.structs.replace(spec, listings=market.listings(provider))
         _check_payable(spec, provider)
+        recipes.build(spec)  # some can tell only now, from the machines on offer, that budget or deadline do not do
         return cls(
             spec=spec,
             market=market,
@@ -96,19 +99,37 @@ class Asked:
         )
 
 
-def _slice_s(spec: RunSpec, market: Market, on: Place) -> float:
+def _slice_s(spec: RunSpec, market: Market, on: str) -> float:
     """How far ahead machines are prepaid: at least seconds of real time, however fast the market's clock goes. Inline
     nobody can renew a lease while user code runs, so it is paid for whole, as far as the budget reaches."""
-    return spec.deadline_s if on == "inline" else max(spec.slice_s, _LEAST_SLICE_REAL_S * market.speedup)
+    if on == "inline":
+        return spec.deadline_s
+    return max(spec.slice_s, _LEAST_SLICE_REAL_S[on.partition(":")[0]] * market.speedup)
 
 
-def _place(on: object) -> Place:
+def _place(on: object) -> str:
+    if isinstance(on, str) and on.startswith("ray:"):
+        from shoestring.backends.ray_check import ray_address
+
+        ray_address(on)
+        return on
     if on not in PLACES:
         raise SpecError(f"on={on!r} is unknown", hint=did_you_mean(on, PLACES))
-    return "inline" if on == "inline" else "local"
+    return str(on)
 
 
-def _named(code: object, words: Mapping[str, object], folder: Path, on: Place) -> dict[str, object]:
+def _on_ray(on: str, market: Market, words: dict[str, object]) -> Market:
+    """Is Ray there? A cluster that costs nothing is used whole, unless the user says how much of it."""
+    from shoestring.backends.ray_check import look_around
+
+    cluster = look_around(on)
+    if cluster is None or market.kind != "free":
+        return market
+    words.setdefault("max_machines", cluster.nodes)
+    return market if market.slots else msgspec.structs.replace(market, slots=cluster.slots)
+
+
+def _named(code: object, words: Mapping[str, object], folder: Path, on: str) -> dict[str, object]:
     """The code by its address, and the run by its file unless it has a name."""
     if not callable(code):
         return {"command": code}
