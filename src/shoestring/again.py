@@ -58,8 +58,8 @@ def amendment(state: RunState, new: RunSpec, now: float) -> list[UserAsked]:
 
 
 def _equal(field: str, old: RunSpec, new: RunSpec) -> bool:
-    if field == "listings" and _costs_nothing(old) and _costs_nothing(new):
-        return True  # this machine for nothing, whatever its number of cores on the day
+    if field in ("listings", "max_machines") and _costs_nothing(old) and _costs_nothing(new):
+        return True  # what is there for nothing, however much that is on the day
     return bool(getattr(old, field) == getattr(new, field))
 
 

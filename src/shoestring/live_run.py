@@ -74,8 +74,9 @@ def drive(
     wishes: Wishes = lambda _state, _now: (),
 ) -> Study:
     """Run to the end, or to a pause. KeyboardInterrupt once a run interrupted at the keyboard is safely paused."""
-    # Machines are processes of this computer: a power cut takes them too, so entries need only survive kill -9.
-    with closing(SqliteJournal.open(folder.journal, survives_power_loss=False)) as journal:
+    # Where machines are processes of this computer, a power cut takes them too: entries need only survive kill -9.
+    elsewhere = kept.on.startswith("ray:")
+    with closing(SqliteJournal.open(folder.journal, survives_power_loss=elsewhere)) as journal:
         state = _recalled(journal.read())
         if state.spec is None:
             kept = msgspec.structs.replace(kept, clock=(provider.start or time.time(), time.time()))
@@ -150,6 +151,20 @@ def _world(
             function=function,
             folder=code_folder,
         )
+    elif kept.on.startswith("ray"):
+        from shoestring.backends.ray_backend import RayBackend, nodes_for
+
+        backend = RayBackend(
+            run_dir,
+            nodes=nodes_for(kept.on, run_dir),
+            code=spec.code,
+            provider=provider,
+            clock=clock,
+            store=store.root,
+            metric=spec.metric,
+            folder=code_folder,
+            slots_per_worker=spec.slots,
+        )
     else:
         from shoestring.backends.local import LocalBackend
 
@@ -161,6 +176,7 @@ def _world(
             store=store.root,
             metric=spec.metric,
             folder=code_folder,
+            slots_per_worker=spec.slots,
         )
     thoughts = ThoughtsHere() if kept.on == "inline" else None
     return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, thoughts=thoughts)

@@ -1,0 +1,58 @@
+"""The actor that hosts a worker: on the node where Ray put it, it starts the supervisor of a segment, and waits for it.
+
+The supervisor does all the work, as it does elsewhere. The actor is how it gets onto the right machine, how Ray knows
+what is taken there, and how others see whether it is still there: it ends when the supervisor does, with or without
+anybody listening.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from shoestring.errors import need
+from shoestring.worker.task import LOG
+
+_THREADS = "OMP_NUM_THREADS"
+
+
+class SegmentHost:
+    """Made an actor by `ray_driver`; two threads, so that it can be ended while it waits."""
+
+    def __init__(self) -> None:
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def run(self, folder: str, threads: str | None) -> None:
+        """Run the segment in this folder, once: asked again, by a controller that cannot know, it does nothing. Nor
+        does the supervisor, if the segment has had one before.
+
+        `threads` is OMP_NUM_THREADS of the controller. Ray sets its own, from the CPUs an actor asks for, but slots
+        are not CPUs, and a trial should run here as it does elsewhere.
+        """
+        if self._worker is not None:
+            return
+        environment = {name: value for name, value in os.environ.items() if name != _THREADS}
+        if threads is not None:
+            environment[_THREADS] = threads
+        with (Path(folder) / LOG).open("ab") as log:
+            self._worker = subprocess.Popen(
+                [sys.executable, "-P", "-m", "shoestring.worker", folder],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                process_group=0,  # its own group, but in the session of the node, and ended with it
+            )
+        self._worker.wait()
+        need("ray.actor", extra="ray").exit_actor()
+
+    def end(self) -> None:
+        """Kill the supervisor and everything it started."""
+        if self._worker is not None and self._worker.poll() is None:
+            try:
+                os.killpg(self._worker.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
