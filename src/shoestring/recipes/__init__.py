@@ -20,6 +20,7 @@ from shoestring.recipes.elastic import (
     seer,
     seer_as_printed,
 )
+from shoestring.recipes.flex import flex
 from shoestring.recipes.model_based import asha_tpe, bohb, tpe
 from shoestring.recipes.rubberband import rubberband
 from shoestring.values import did_you_mean
@@ -38,6 +39,7 @@ _OURS: dict[str, Recipe] = {
         asha_tpe,
         bohb,
         tpe,
+        flex,
         seer,
         seer_as_printed,
         hypersched,

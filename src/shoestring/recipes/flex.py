@@ -1,0 +1,30 @@
+"""Our own elastic recipe: the one to take for a budget and a deadline when nothing speaks for another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoestring.errors import SpecError
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.recipes.classic import bundle, needs_metric
+from shoestring.recipes.options import Options
+from shoestring.search.flex import Flex
+
+
+def flex(spec: RunSpec) -> Sequence[Policy]:
+    """A model of all curves draws trials and gives the most promising more and more slots (explore, grace_steps)."""
+    needs_metric(spec)
+    options = Options(spec)
+    if spec.listings and not any(listing.slots >= spec.slots for listing in spec.listings):
+        raise SpecError(
+            f"no machine on offer has the {spec.slots} slots that one worker takes",
+            hint="lower slots, or allow other machines",
+        )
+    search = Flex(
+        grace_steps=options.whole("grace_steps", Flex.grace_steps, least=1),
+        explore=options.share("explore", Flex.explore, least=0.05, most=0.95),
+        startup=options.whole("startup", Flex.startup, least=1),
+        spot=options.word("placement", ("cheapest", "on_demand")) == "cheapest",
+    )
+    return bundle(search, options)

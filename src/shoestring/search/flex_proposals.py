@@ -1,0 +1,32 @@
+"""What to try next: of many configurations the one with the best outlook, some hope for the unknown included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoestring.kernel.types import JobId
+from shoestring.kernel.view import RunView
+from shoestring.search.flex_candidates import anywhere, around, config_at, encoded
+from shoestring.search.flex_model import Belief, ledger_of
+from shoestring.search.supply import Drawn
+
+ANYWHERE, AROUND, PARENTS = 144, 72, 8
+"""Configurations looked at for each new trial: anywhere in the space, and around so many of the best."""
+
+
+def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Drawn:
+    """For a trial that could be trained to `step`; `hope` is how many deviations count for it."""
+    space, ledger = state.spec.space, ledger_of(state)
+    rng = np.random.default_rng(state.fixed_rng(f"candidates:{job}").getrandbits(64))
+    jobs = list(state.jobs.values())
+    best = np.argsort(-ledger.latest(belief.since), kind="stable")[:PARENTS]
+    rows = np.concatenate([anywhere(space, ANYWHERE, rng), around(space, [jobs[k].config for k in best], AROUND, rng)])
+    x = encoded(space, rows)
+    mean, deviation = belief.outlook_of_new(x, step)
+    silent = [state.jobs[tried].number for tried in _being_tried(state) if not state.jobs[tried].values]
+    score = mean + hope * deviation * belief.room(x, ledger.x[silent])
+    return Drawn(config_at(space, rows[int(np.argmax(score))]), "drawn from the model")
+
+
+def _being_tried(state: RunView) -> list[JobId]:
+    return [*(segment.job for segment in state.segments.values()), *state.waiting]

@@ -1,0 +1,109 @@
+"""How fast trials train, learned from their own reports: seconds a step of each, and what more slots are worth.
+
+The speed-up lambda(p) is (p / p0) ** alpha, with p0 the slots of one worker. Before anything is seen, alpha is a guess;
+every trial that was trained at p0 and at another width is an observation of it, and widths that were seen have an alpha
+of their own, drawn towards what all widths have in common.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from shoestring.kernel.records import Job
+from shoestring.kernel.types import JobId
+from shoestring.kernel.view import RunView
+
+USUAL_ALPHA = 0.8
+"""Data-parallel training loses a little to talk at every doubling."""
+WEIGHT_OF_GUESS = 2.0
+"""The guess counts as much as so many observations."""
+LEAST_ALPHA, MOST_ALPHA = 0.0, 1.1
+"""What lies beyond is a hiccup of a machine, not scaling."""
+MOST_OBSERVATIONS = 8
+"""Of a width. The first say enough."""
+USUAL_STEP_S = 60.0
+"""Of a step nobody has seen yet."""
+
+
+def learned_speedup(view: RunView, slots: int) -> float:
+    """How many times as fast as on the slots of one worker a trial trains on so many."""
+    return learned_speeds(view).speedup(slots)
+
+
+def learned_speeds(view: RunView) -> Speeds:
+    speeds = view.memo(Speeds, lambda: Speeds(view.spec.slots))
+    speeds.catch_up(view)
+    return speeds
+
+
+class Speeds:
+    """What the paces on record say: a memo, rebuilt whenever it is missing."""
+
+    def __init__(self, narrowest: int) -> None:
+        self._narrowest = narrowest
+        self._seen: dict[JobId, tuple[int, str | None]] = {}
+        self._seconds: dict[JobId, dict[tuple[str, int], float]] = {}
+        """Seconds a step, by machine type and slots."""
+        self._alpha = USUAL_ALPHA
+        self._alphas: dict[int, float] = {}
+
+    def catch_up(self, view: RunView) -> None:
+        widened = False
+        for job in view.jobs.values():
+            if self._seen.get(job.id) != (len(job.values), job.segment):
+                self._seen[job.id] = (len(job.values), job.segment)
+                self._seconds[job.id] = seconds = dict(_seconds_per_step(view, job))
+                widened = widened or len(seconds) > 1
+        if widened:
+            self._learn()
+
+    def speedup(self, slots: int) -> float:
+        return float((slots / self._narrowest) ** self._alphas.get(slots, self._alpha))
+
+    def step_s(self, job: JobId) -> float:
+        """Seconds a step takes it on the slots of one worker; what is usual, if it never reported."""
+        seconds = self._seconds.get(job)
+        return self._narrow_s(seconds) if seconds else self.usual_s
+
+    @property
+    def usual_s(self) -> float:
+        """Seconds a step takes a trial about which nothing is known: the geometric mean of the others."""
+        logs = [math.log(self._narrow_s(seconds)) for seconds in self._seconds.values() if seconds]
+        return math.exp(math.fsum(logs) / len(logs)) if logs else USUAL_STEP_S
+
+    def _narrow_s(self, seconds: dict[tuple[str, int], float]) -> float:
+        """As it was seen at the width closest to one worker."""
+        (_, slots), seen_s = min(seconds.items(), key=lambda item: item[0][1])
+        return seen_s if slots == self._narrowest else seen_s * self.speedup(slots)
+
+    def _learn(self) -> None:
+        observed: dict[int, list[float]] = {}
+        for seconds in self._seconds.values():
+            if len(seconds) < 2:
+                continue
+            for (machine, slots), wide_s in seconds.items():
+                narrow_s = seconds.get((machine, self._narrowest))
+                if slots > self._narrowest and narrow_s is not None:
+                    alpha = math.log(narrow_s / wide_s) / math.log(slots / self._narrowest)
+                    observed.setdefault(slots, []).append(min(MOST_ALPHA, max(LEAST_ALPHA, alpha)))
+        first = {slots: alphas[:MOST_OBSERVATIONS] for slots, alphas in observed.items()}
+        self._alpha = _drawn_towards(USUAL_ALPHA, [alpha for alphas in first.values() for alpha in alphas])
+        self._alphas = {slots: _drawn_towards(self._alpha, alphas) for slots, alphas in first.items()}
+
+
+def _drawn_towards(guess: float, observed: list[float]) -> float:
+    return (WEIGHT_OF_GUESS * guess + math.fsum(observed)) / (WEIGHT_OF_GUESS + len(observed))
+
+
+def _seconds_per_step(view: RunView, job: Job) -> Iterable[tuple[tuple[str, int], float]]:
+    """Of every machine type and width it was trained at, with what its open segment adds."""
+    paces = {where: (pace.steps, pace.seconds) for where, pace in job.paces.items()}
+    if job.segment is not None:
+        segment = view.segments[job.segment]
+        where, pace = (segment.machine, segment.slots), segment.pace
+        steps, seconds = paces.get(where, (0, 0.0))
+        paces[where] = (steps + pace.steps, seconds + pace.seconds)
+    for where, (steps, seconds) in paces.items():
+        if steps > 0 and seconds > 0:
+            yield where, seconds / steps

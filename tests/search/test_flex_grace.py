@@ -1,0 +1,95 @@
+"""New trials are judged where ranks hold: scouts go twice as far to find out."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel.types import Listing
+from shoestring.search.flex_grace import ENOUGH, FEW, SCOUT, grace_steps, next_scout, rank_correlation
+from shoestring.testing.story import KEPT, SPEC, Story
+
+MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
+
+
+def scouted(curves: list[list[float]], **fields) -> Story:
+    """A study whose scouts reported these curves, a value a step."""
+    run = Story(spec=replace(SPEC, listings=(MACHINE,), max_steps=50, **fields))
+    run.begin()
+    run.rent("l0", offer=KEPT)
+    for number, curve in enumerate(curves):
+        job = f"j{number}"
+        run.order(d.AddJob(job=job, config={"x": 0.5}, tags={SCOUT: 4}, why="the story"))
+        run.order(d.RunJob(job=job, until_step=50, slots=1, why="the story"))
+        run.start(f"s{number}", job, "l0")
+        for step, value in enumerate(curve, start=1):
+            run.happened(run.report(job, step, value))
+    return run
+
+
+def test_without_scouts_it_is_as_asked() -> None:
+    run = scouted([])
+    assert grace_steps(run.view, 2) == 2
+
+
+def test_where_ranks_hold_nothing_changes() -> None:
+    run = scouted([[level, level, level - 0.1, level - 0.2] for level in range(8)])
+    assert grace_steps(run.view, 2) == 2
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_where_ranks_change_everybody_goes_twice_as_far(direction) -> None:
+    run = scouted([[level, level, -level, -level] for level in range(8)], direction=direction)
+    assert grace_steps(run.view, 2) == 4
+
+
+def test_and_twice_again_if_scouts_that_went_so_far_say_so() -> None:
+    run = scouted([[level, level, -level, -level, 0, 0, level, level] for level in range(8)])
+    assert grace_steps(run.view, 2) == 8
+
+
+def test_a_few_scouts_conclude_nothing() -> None:
+    run = scouted([[level, level, -level, -level] for level in range(ENOUGH - 1)])
+    assert grace_steps(run.view, 2) == 2
+
+
+def resting(run: Story, job: str, step: int) -> None:
+    """A new trial reports up to a step and stops there."""
+    run.add(job, until_step=step)
+    run.start(f"s{run.state.segments_made}", job, "l0")
+    for reported in range(1, step + 1):
+        run.happened(run.report(job, reported, 1.0))
+    run.happened(run.save(job, step))
+    run.end(job, step=step)
+
+
+def test_the_first_that_rests_where_all_are_judged_is_sent_on_until_scouts_are_enough() -> None:
+    run = scouted([[1.0, 1.0]] * (ENOUGH - 1))
+    assert next_scout(run.view, 2, new_trials=FEW) is None  # they run: nobody rests
+    resting(run, f"j{ENOUGH - 1}", 2)
+    scout = next_scout(run.view, 2, new_trials=FEW)
+    assert scout is not None
+    assert scout.id == f"j{ENOUGH - 1}"
+    run.order(d.TagJob(job=scout.id, tags={SCOUT: 4}, why="the story"))
+    assert next_scout(run.view, 2, new_trials=FEW) is None  # enough
+    resting(run, f"j{ENOUGH}", 4)
+    assert next_scout(run.view, 4, new_trials=FEW) is not None  # the others have only gone to four
+
+
+def test_a_small_study_has_no_scouts_and_nobody_is_trained_far_just_to_be_judged() -> None:
+    run = scouted([])
+    resting(run, "j0", 8)
+    assert next_scout(run.view, 8, new_trials=1000) is None
+    resting(run, "j1", 2)
+    assert next_scout(run.view, 2, new_trials=FEW - 1) is None
+    assert next_scout(run.view, 2, new_trials=FEW) is not None
+
+
+def test_rank_correlation() -> None:
+    assert rank_correlation([(1, 10), (2, 20), (3, 30)]) == pytest.approx(1.0)
+    assert rank_correlation([(1, 30), (2, 20), (3, 10)]) == pytest.approx(-1.0)
+    assert rank_correlation([(1, 1), (1, 2), (1, 3)]) == 0.0
+    assert rank_correlation([(1, 1), (2, math.nan), (3, math.nan), (4, math.nan)]) > 0.5
