@@ -33,8 +33,8 @@ SHAPE, SHARPENED_AT = "model_shape", "sharpened_at"
 """Tags of the first trial: what the model has learned of the parameters, and after how many reports."""
 CURIOSITY = 1.0
 """How many deviations of hope count for a new trial at the beginning; none at the end."""
-PAYS = 8.0
-"""With less time left than so many times what a change costs, nobody is moved any more."""
+PAYS_BACK, PAYS_OFF = 3.0, 8.0
+"""A trial is moved only after it was trained for so many times what a change costs, and while so much time is left."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Flex:
         steps = now.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
         if steps < 1:
             yield d.PauseJob(job=job.id, why="no further step would end in time: save what there is")
-        elif job.until_step == state.spec.max_steps and now.left_s > PAYS * now.switch_s:
+        elif job.until_step == state.spec.max_steps and _pays(state, job, now):
             yield from self._narrow_down(state, job, now, steps)
 
     def _narrow_down(self, state: RunView, job: Job, now: Means, steps: int) -> Iterator[d.Decision]:
@@ -212,6 +212,13 @@ def _slots_taken(state: RunView) -> int:
         job = state.jobs[segment.job]
         taken += max(segment.slots, job.slots) if job.status == "running" else segment.slots
     return taken
+
+
+def _pays(state: RunView, job: Job, now: Means) -> bool:
+    """Is a change worth what it costs, both the one that put it here and the next?"""
+    since = state.segments[job.segment].running_since if job.segment is not None else None
+    here_s = 0.0 if since is None else state.now - since
+    return here_s >= PAYS_BACK * now.switch_s and now.left_s > PAYS_OFF * now.switch_s
 
 
 def _saves(state: RunView) -> bool:
