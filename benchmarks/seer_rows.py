@@ -1,4 +1,4 @@
-"""The rows of the elastic benchmark: what was promised, and whether the baselines were well fed."""
+"""The rows of the elastic benchmark: what was promised, and whether everybody was well fed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from benchmarks.seer_arena import Outcome
 from benchmarks.seer_contestants import CONTESTANTS, DEFAULT
 from benchmarks.seer_scores import Estimate, Scores
 
-LEAST_BUSY = 0.75
-"""Of the paid slot-time of a fixed cluster; the rest is start-up, saving, and the steps cut short at the end."""
 LEAST_MODELLED = 0.15
 """Of the trials of a search with a model, in every cell."""
 _RATIOS = (
@@ -78,15 +76,18 @@ def _regret(name: str, estimate: Estimate) -> Row:
 
 
 def starving(outcomes: Sequence[Outcome]) -> list[str]:
-    """What is wrong with the baselines, if anything: idle machines, or a model that was hardly asked."""
+    """Who was not well fed, and how: money left over, machines idle, a model hardly asked."""
     found = []
     for name in dict.fromkeys(outcome.contestant for outcome in outcomes):
         contestant = CONTESTANTS[name]
         for cell in sorted({outcome.cell for outcome in outcomes}):
             mine = [outcome for outcome in outcomes if (outcome.contestant, outcome.cell) == (name, cell)]
+            spent = statistics.fmean(outcome.spent_share for outcome in mine)
             busy = statistics.fmean(outcome.busy for outcome in mine)
             modelled = statistics.fmean(outcome.modelled for outcome in mine)
-            if contestant.fixed and busy < LEAST_BUSY:
+            if spent < contestant.least_spent:
+                found.append(f"{name} in {cell}: {spent:.0%} of the budget spent")
+            if busy < contestant.least_busy:
                 found.append(f"{name} in {cell}: machines busy {busy:.0%} of their time")
             if contestant.from_model and modelled < LEAST_MODELLED:
                 found.append(f"{name} in {cell}: {modelled:.0%} of the trials drawn from the model")

@@ -14,6 +14,7 @@ import msgspec
 from shoestring import recipes
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import RAY_NODE
 from shoestring.market.simulated import SimulatedProvider
 from shoestring.markets import Market, make_market
 from shoestring.search.grid import Grid
@@ -126,7 +127,7 @@ def _on_ray(on: str, market: Market, words: dict[str, object]) -> Market:
     if cluster is None or market.kind != "free":
         return market
     words.setdefault("max_machines", cluster.nodes)
-    return market if market.slots else msgspec.structs.replace(market, slots=cluster.slots)
+    return msgspec.structs.replace(market, slots=market.slots or cluster.slots, free_machine=RAY_NODE)
 
 
 def _named(code: object, words: Mapping[str, object], folder: Path, on: str) -> dict[str, object]:

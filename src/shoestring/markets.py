@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from shoestring.errors import SpecError
-from shoestring.kernel.types import Fact, Listing
+from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
 from shoestring.market import catalog
 from shoestring.market.simulated import SimulatedProvider
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
@@ -50,12 +50,14 @@ class Market(Fact, frozen=True, kw_only=True):
     """Prices, revocations and what is for sale."""
 
     kind: Literal["free", "modern", "auction", "prices"] = "free"
-    """free: this machine, for nothing · modern, auction: synthetic prices · prices: played from a file."""
+    """free: what is ours, for nothing · modern, auction: synthetic prices · prices: played from a file."""
     prices: str | None = None
     machines: Machines | None = None
     zones: tuple[str, ...] = ()
     slots: int | None = None
     """Of each machine; else its GPUs, or one. Of this machine: its cores."""
+    free_machine: str = THIS_MACHINE
+    """What is had for nothing, if nothing is for sale."""
     seed: int = 0
     knobs: dict[str, float] = {}
     """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, ..."""
@@ -67,7 +69,7 @@ class Market(Fact, frozen=True, kw_only=True):
         days = max(31.0, math.ceil(deadline_s / DAY_S) + 1.0)
         match self.kind:
             case "free":
-                return SimulatedProvider.free(self.slots or os.cpu_count() or 1)
+                return SimulatedProvider.free(self.slots or os.cpu_count() or 1, self.free_machine)
             case "modern":
                 return SimulatedProvider.modern(self._listings(), seed=self.seed, days=days, **self.knobs)
             case "auction":

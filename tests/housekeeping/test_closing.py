@@ -11,6 +11,7 @@ from shoestring.housekeeping.closing import DEADLINE, Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.matching import RETRY
 from shoestring.testing.story import SPEC, Story, story
 
 LAST_MINUTES = SPEC.deadline_s - SPEC.wind_down_s
@@ -75,6 +76,23 @@ def test_a_run_is_not_over_while_something_may_come_of(what: str) -> None:
         case "a waiting job":
             run.add("j0", until_step=9)
     assert run.tell(e.TimerFired(at=5.0, name="tick")) == []
+
+
+def test_a_retry_for_a_machine_that_nobody_waits_for_any_more_does_not_hold_the_run_open() -> None:
+    run = story(Closing(), lease="l0", job="j0", running_since=0.0)
+    run.order(d.WakeAt(name=RETRY, at=60.0, why="every offer was denied just now: try again"))
+    run.order(d.ReleaseLease(lease="l0", why="the story"), d.DropJob(job="j0", why="the story"))
+    run.end("j0", "halted", step=0)
+    decided = run.tell(e.LeaseEnded(at=10.0, lease="l0", cause="released", charged_usd=0.1))
+    assert [type(decision) for decision in decided] == [d.WindDown, d.Conclude]
+
+
+def test_a_retry_for_somebody_who_waits_does() -> None:
+    run = story(Closing(), lease="l0")
+    run.add("j0")
+    run.order(d.RunJob(job="j0", until_step=9, slots=1, why="the story"))
+    run.order(d.WakeAt(name=RETRY, at=60.0, why="every offer was denied just now: try again"))
+    assert run.tell(e.LeaseEnded(at=10.0, lease="l0", cause="released", charged_usd=0.1)) == []
 
 
 def test_a_run_that_can_pay_no_machine_any_more_ends_and_says_what_was_missing() -> None:

@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from shoestring.errors import SpecError
+from shoestring.kernel.types import RAY_NODE
 from shoestring.market import catalog
 
 SPOTTUNE = ("r4.large", "r3.xlarge", "r4.xlarge", "m4.2xlarge", "r4.2xlarge", "m4.4xlarge")
@@ -53,6 +54,11 @@ def test_a_listing_carries_its_providers_rules():
 def test_this_machine_is_free():
     here = catalog.free_listing(4)
     assert (here.slots, here.on_demand_usd_per_hour, here.billing, here.offer.spot) == (4, 0.0, "free", False)
+
+
+def test_what_is_ours_is_called_what_it_is():
+    assert str(catalog.free_listing(4).offer) == "this machine"
+    assert str(catalog.free_listing(4, RAY_NODE).offer) == "a Ray node"
 
 
 def test_names_are_unique_and_facts_are_sane():

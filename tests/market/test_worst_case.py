@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.kernel.types import Offer, PriceHistory
-from shoestring.market.billing import billing_rule
+from shoestring.market.billing import billing_rule, new_lease_usd
 
 OFFER = Offer(provider="aws", zone="us-east-1a", machine="m6i.xlarge", spot=True)
 START = 1.74e9
@@ -81,3 +81,10 @@ def test_waiting_never_raises_the_bound(lease, name):
 def test_the_bound_of_a_lease_half_way(name, expected):
     prices = PriceHistory(offer=OFFER, times=(0.0,), usd_per_hour=(0.20,), until=1800.0)
     assert billing_rule(name).worst_usd(0.0, prices, 1800.0, 3000.0, 0.60) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("held_s", [10.0, 100.0, 4000.0])
+def test_a_machine_yet_to_be_rented_is_expected_to_cost_what_its_invoice_will_say(name, held_s):
+    invoice = billing_rule(name).charge(0.0, held_s, known([0.0], [2.0], math.inf), "released")
+    assert new_lease_usd(name, held_s, 2.0) == pytest.approx(invoice.charged_usd)

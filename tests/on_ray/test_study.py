@@ -140,3 +140,5 @@ def test_a_cluster_that_costs_nothing_is_used_whole(tmp_path, cluster):
     assert {job.status for job in study.state.jobs.values()} == {"finished"}
     assert (study.spec.max_machines, [listing.slots for listing in study.spec.listings]) == (2, [3])
     assert study.spent == 0
+    assert [row.machine for row in study.receipt.rows] == ["ray-node"]
+    assert all(set(row.machines) == {"a Ray node"} for row in study.trials)

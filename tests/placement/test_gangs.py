@@ -89,6 +89,23 @@ def test_work_is_gathered_so_that_a_machine_can_go() -> None:
     assert d.ReleaseLease(lease="l1", why="nothing is left for it to do") in moved
 
 
+def test_all_machines_that_can_be_emptied_are_emptied_at_once() -> None:
+    run = machines("l0", "l1", "l2", "l3", policy=Cheapest(idle_s=0.0, gathers=True))
+    for number, taken in enumerate((1, 2, 1, 3)):
+        occupy(run, f"j{number}", f"l{number}", taken)
+    assert [halt.segment for halt in run.tell(TICK)] == ["s0", "s2"]
+    moved = [started(run.end(job, "halted", step=0)) for job in ("j0", "j2")]
+    assert moved == [[(("l3",), (1,))], [(("l1",), (1,))]]
+
+
+def test_nothing_is_gathered_while_a_place_is_about_to_become_free() -> None:
+    run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, gathers=True))
+    occupy(run, "j0", "l0", 2)
+    occupy(run, "j1", "l1", 1)
+    run.order(d.DropJob(job="j1", why="out"))
+    assert run.tell(TICK) == []
+
+
 def test_nothing_is_gathered_where_it_would_not_fit_or_would_not_pay() -> None:
     run = machines("l0", "l1", policy=Cheapest(gathers=True))
     occupy(run, "j0", "l0", 3)

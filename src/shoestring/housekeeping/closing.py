@@ -15,6 +15,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.types import SegmentId
 from shoestring.kernel.view import RunView
+from shoestring.placement.matching import RETRY
 
 DEADLINE = "deadline"
 
@@ -56,7 +57,7 @@ class Closing:
             yield from self._shut_down(state)
 
     def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
-        if state.leases or state.thinking or any(name != DEADLINE for name in state.timers):
+        if state.leases or state.thinking or any(_may_bring_work(state, name) for name in state.timers):
             return
         refused = [wish for wish in state.taken if isinstance(wish, d.Refused)]
         if refused:
@@ -73,6 +74,11 @@ class Closing:
                 yield d.ReleaseLease(lease=lease.id, why=state.ending)
         if state.phase == "winding_down" and not state.leases:
             yield d.Conclude(best=state.best, why=state.ending)
+
+
+def _may_bring_work(state: RunView, timer: str) -> bool:
+    """A search may go on when its timer fires; placement only tries again for those who wait."""
+    return bool(state.waiting) if timer == RETRY else timer != DEADLINE
 
 
 def _leave(state: RunView, segment: SegmentId) -> d.HaltSegment:

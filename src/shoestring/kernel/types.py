@@ -33,7 +33,9 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 ON_DEMAND_LEAST_S = 60.0
 """Clouds charge a started machine for a minute at least, on demand too."""
 LOCAL = "local"
-"""The provider of the machine we are on: free, and nobody takes it away."""
+"""The provider of machines that are ours: free, and nobody takes them away."""
+THIS_MACHINE, RAY_NODE = "this-machine", "ray-node"
+"""What it provides: the machine we are on, or the nodes of a Ray cluster."""
 
 
 class Offer(Fact, frozen=True, kw_only=True, order=True):
@@ -46,7 +48,7 @@ class Offer(Fact, frozen=True, kw_only=True, order=True):
 
     def __str__(self) -> str:
         if self.provider == LOCAL:
-            return "this machine"
+            return "a Ray node" if self.machine == RAY_NODE else "this machine"
         return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
 
 

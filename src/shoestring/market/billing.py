@@ -163,6 +163,21 @@ def billing_rule(name: BillingName) -> Billing:
     return _RULES[name]
 
 
+class _NothingCharged:
+    """The prices of a machine that is yet to come."""
+
+    times: Sequence[float] = ()
+    usd_per_hour: Sequence[float] = ()
+
+
+_NOTHING_CHARGED = _NothingCharged()
+
+
+def new_lease_usd(billing: BillingName, held_s: float, usd_per_hour: float) -> float:
+    """What a machine will be billed that is rented now, at this price throughout, and given back after so long."""
+    return billing_rule(billing).worst_usd(0.0, _NOTHING_CHARGED, 0.0, held_s, usd_per_hour)
+
+
 def hours_begun(started: float, ended: float) -> int:
     """Begun is begun: a lease given back at once has begun its first hour."""
     return max(1, math.ceil((ended - started) / HOUR_S))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from shoestring.errors import SpecError
-from shoestring.kernel.types import LOCAL, BillingName, Fact, Listing, Offer
+from shoestring.kernel.types import LOCAL, THIS_MACHINE, BillingName, Fact, Listing, Offer
 from shoestring.market import aws_machines, gcp_machines
 
 NOTICE_S = {"aws": 120.0, "gcp": 30.0, "azure": 30.0, LOCAL: 0.0}
@@ -168,12 +168,12 @@ def listing(
     )
 
 
-def free_listing(slots: int = 1) -> Listing:
-    """This machine, which costs nothing and which nobody takes away."""
+def free_listing(slots: int = 1, machine: str = THIS_MACHINE) -> Listing:
+    """A machine that costs nothing and that nobody takes away."""
     if slots < 1:
         raise SpecError(f"slots={slots!r} must be 1 or more")
     return Listing(
-        offer=Offer(provider=LOCAL, zone="here", machine="this-machine", spot=False),
+        offer=Offer(provider=LOCAL, zone="here", machine=machine, spot=False),
         vcpus=slots,
         memory_gb=0.0,
         slots=slots,

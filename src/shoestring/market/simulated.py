@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypedDict, Unpack
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.types import Denial, EndCause, Fact, LeaseId, Listing, Offer
+from shoestring.kernel.types import THIS_MACHINE, Denial, EndCause, Fact, LeaseId, Listing, Offer
 from shoestring.market import catalog, synthetic
 from shoestring.market.billing import Bill, billing_rule
 from shoestring.market.lifetimes import HOUR_S, Exponential
@@ -227,9 +227,9 @@ class SimulatedProvider:
         return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
-    def free(cls, slots: int = 1) -> SimulatedProvider:
-        """This machine alone: no price, no delay, no revocation."""
-        listings = (catalog.free_listing(slots),)
+    def free(cls, slots: int = 1, machine: str = THIS_MACHINE) -> SimulatedProvider:
+        """Machines that are ours, this one alone or others like each other: no price, no delay, no revocation."""
+        listings = (catalog.free_listing(slots, machine),)
         return cls(listings, PriceBook({}, listings), Never(), provision_s=0.0)
 
 

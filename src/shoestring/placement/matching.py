@@ -28,6 +28,7 @@ PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
 )
 
 RETRY = "retry-placement"
+"""A timer that matters only while somebody waits."""
 IDLE = "idle:"
 
 

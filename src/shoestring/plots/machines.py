@@ -127,7 +127,7 @@ def _until(ended_s: float | None, now_s: float) -> float:
 def _name(machine: Held) -> str:
     offer = machine.offer
     if offer.provider == LOCAL:
-        return "this machine"
+        return str(offer)
     return shortened(offer.machine, 14) + ("" if offer.spot else "*")
 
 

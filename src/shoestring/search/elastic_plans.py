@@ -6,9 +6,17 @@ Each uses the budget as fully as whole machines allow; the least that works is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from shoestring.search.seer_bill import BilledPlan, Terms, bill_usd, can_be_had, check_feasible
+from shoestring.search.seer_bill import (
+    BilledPlan,
+    Terms,
+    bill_usd,
+    can_be_had,
+    check_feasible,
+    more_machines,
+    more_time,
+)
 from shoestring.search.seer_plan import Bracket, Plan, Stage
 
 
@@ -33,52 +41,70 @@ def grid_plan(terms: Terms) -> BilledPlan:
     return _billed(terms, [terms.t_min_s], [[Bracket(trials=1, slots=terms.p_min)]])
 
 
-def halving_plan(terms: Terms, machines: int) -> BilledPlan:
-    """One cluster throughout: after each stage one trial in eta goes on, on eta times as many slots, for as long."""
+def halving_plan(terms: Terms) -> BilledPlan:
+    """After each stage one trial in eta goes on and is trained eta times as much: on eta times as many slots, or as far
+    as it may not have them, for longer. So every stage costs the same. There are as many stages as time allows and as
+    there is money for trials to eliminate in them."""
     check_feasible(terms)
-    slots = machines * terms.slots
-    widths = [terms.p_min]
-    while True:
-        wider = min(math.floor(widths[-1] * terms.eta), terms.p_max, slots)
-        if wider <= widths[-1] or terms.training_s / (len(widths) + 1) < terms.t_min_s:
-            break
-        widths.append(int(wider))
-    lengths = [terms.training_s / len(widths)] * len(widths)
-    return _billed(terms, lengths, [[Bracket(trials=max(1, slots // width), slots=width)] for width in widths])
+    alone = _machines(terms, [[Bracket(trials=1, slots=terms.p_min)]])
+    longest_s = _largest(terms.t_min_s, terms.training_s, lambda seconds: can_be_had(terms, [seconds], alone))
+    plans = (_halved(terms, lengths, widths) for lengths, widths in reversed([*_halvings(terms, longest_s)]))
+    return next(plan for plan in plans if plan is not None)
+
+
+def _halvings(terms: Terms, seconds: float) -> Iterator[tuple[list[float], list[int]]]:
+    """Lengths and widths of the stages, for one stage, for two, and so on, while the first is long enough."""
+    widths: list[int] = []
+    while (trained := terms.p_min * terms.eta ** len(widths)) <= terms.most_machines * terms.slots:
+        widths.append(int(min(trained, terms.p_max)))
+        lengths = [terms.eta**k / width for k, width in enumerate(widths)]
+        lengths = [length / math.fsum(lengths) * seconds for length in lengths]
+        if lengths[0] < terms.t_min_s and len(widths) > 1:
+            return
+        yield lengths, widths.copy()
+
+
+def _halved(terms: Terms, lengths: Sequence[float], widths: Sequence[int]) -> BilledPlan | None:
+    """For as many trials as can be paid; none if there are too few for the last elimination to take any away."""
+
+    def stages(trials: int) -> list[list[Bracket]]:
+        left = [max(1, math.floor(trials / terms.eta**k + 1e-9)) for k in range(len(widths))]
+        return [[Bracket(trials=n, slots=width)] for n, width in zip(left, widths, strict=True)]
+
+    least = math.ceil(2 * terms.eta ** (len(widths) - 2) - 1e-9) if len(widths) > 1 else 1
+    most = terms.most_machines * terms.slots // terms.p_min
+    trials = _most(lambda trials: can_be_had(terms, lengths, _machines(terms, stages(trials))), least, most)
+    return None if trials is None else _billed_in_full(terms, lengths, stages(trials))
 
 
 def hyperband_plan(terms: Terms) -> BilledPlan:
     """All brackets side by side, each stopping its trials at R / eta^i, for the largest R that time and money allow;
-    then as many times Hyperband's trials as the rest of the money pays, and with what is left still more for the first
-    bracket, whose trials cost least.  Paper: SEER section 6.3, E-Hyperband."""
+    then as many times Hyperband's trials as the rest of the money pays.  Paper: SEER section 6.3, E-Hyperband."""
     check_feasible(terms)
 
-    def made(R: float, times: float, more: int = 0) -> tuple[list[float], list[list[Bracket]]]:
+    def made(R: float, times: float) -> tuple[list[float], list[list[Bracket]]]:
         halvings = max(0, math.floor(math.log(R / terms.t_min_s) / math.log(terms.eta) + 1e-9))
         stops = [R * terms.eta ** (stage - halvings) for stage in range(halvings + 1)]
         lengths = [stop - start for start, stop in zip([0.0, *stops], stops, strict=False)]
         return lengths, [
-            [
-                _bracket(terms, halvings, bracket, stage, times, 0 if bracket else more)
-                for bracket in range(halvings + 1)
-            ]
+            [_bracket(terms, halvings, bracket, stage, times) for bracket in range(halvings + 1)]
             for stage in range(halvings + 1)
         ]
 
-    def fits(R: float, times: float, more: int = 0) -> bool:
-        lengths, stages = made(R, times, more)
+    def fits(R: float, times: float) -> bool:
+        lengths, stages = made(R, times)
         return can_be_had(terms, lengths, _machines(terms, stages))
 
     R = _largest(terms.t_min_s, terms.training_s, lambda R: fits(R, 1.0))
     most = terms.most_machines * terms.slots / terms.p_min
     times = _largest(1.0, max(1.0, most), lambda times: fits(R, times))
-    return _billed(terms, *made(R, times, _most(lambda more: fits(R, times, more), 0, math.ceil(most)) or 0))
+    return _billed_in_full(terms, *made(R, times))
 
 
-def _bracket(terms: Terms, halvings: int, bracket: int, stage: int, times: float, more: int) -> Bracket:
+def _bracket(terms: Terms, halvings: int, bracket: int, stage: int, times: float) -> Bracket:
     """Hyperband's trials for a bracket that halves so often (the first the most), in a stage."""
     rungs = halvings - bracket
-    begin = times * math.ceil((halvings + 1) / (rungs + 1) * terms.eta**rungs) + more
+    begin = times * math.ceil((halvings + 1) / (rungs + 1) * terms.eta**rungs)
     halved = max(0, stage - bracket)
     return Bracket(trials=max(1, math.floor(begin / terms.eta**halved)), slots=terms.p_min)
 
@@ -107,6 +133,28 @@ def _largest(low: float, high: float, fits: Callable[[float], bool]) -> float:
 def _machines(terms: Terms, stages: Sequence[Sequence[Bracket]]) -> list[int]:
     slots = [sum(bracket.trials * bracket.slots for bracket in brackets) for brackets in stages]
     return [max(1, math.ceil(max(slots[k:]) / terms.slots)) for k in range(len(slots))]
+
+
+def _billed_in_full(terms: Terms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
+    """With what is left of the money spent on more machines, then on time, and every slot that is paid for in use."""
+    machines = more_machines(terms, lengths, _machines(terms, stages))
+    return _billed(terms, more_time(terms, lengths, machines), _seated(terms, stages, machines))
+
+
+def _seated(terms: Terms, stages: Sequence[Sequence[Bracket]], machines: Sequence[int]) -> list[list[Bracket]]:
+    """More trials on the slots that are free: in each stage for the bracket that eliminates most."""
+    seated: list[list[Bracket]] = []
+    for brackets, held in zip(stages, machines, strict=True):
+        widths = [bracket.slots for bracket in brackets]
+        trials = [bracket.trials for bracket in brackets]
+        before = [bracket.trials for bracket in seated[-1]] if seated else [math.inf] * len(brackets)
+        free = held * terms.slots - sum(n * width for n, width in zip(trials, widths, strict=True))
+        while places := [i for i, width in enumerate(widths) if width <= free and trials[i] < before[i]]:
+            more = max(places, key=lambda i: before[i] - trials[i])
+            trials[more] += 1
+            free -= widths[more]
+        seated.append([Bracket(trials=n, slots=width) for n, width in zip(trials, widths, strict=True)])
+    return seated
 
 
 def _billed(terms: Terms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:

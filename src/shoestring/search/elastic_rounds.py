@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.search.affordable import steady_machines
 from shoestring.search.elastic_plans import grid_plan, halving_plan, hyperband_plan
+from shoestring.search.scaling import learned_speeds
 from shoestring.search.seer import best_go_on
 from shoestring.search.seer_bill import BilledPlan, Terms
+from shoestring.search.seer_plan import Bracket
+from shoestring.search.seer_rest import machines_that_can_be_paid
 from shoestring.search.seer_rounds import ROUND_WAKERS, Verdict, Widths, play_rounds
 from shoestring.search.seer_terms import Parameters, terms_at_the_start
 
@@ -55,7 +59,33 @@ class ElasticHalving(_Planned):
     """Successive halving whose survivors share the slots of those that are out."""
 
     def made(self, terms: Terms) -> BilledPlan:
-        return halving_plan(terms, steady_machines(terms))
+        return halving_plan(terms)
+
+    def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
+        """As many as can be paid by then: bills are often less than planned, and finalists done before their time."""
+        if stage == 0:
+            return super().judge(state, stage, racing)
+        plan, terms = self.plan(state), terms_at_the_start(state, self.parameters)
+        width = plan.stages[stage].brackets[0].slots
+        to_the_end_s = max(map(_seconds_to_the_end(state, width), racing), default=0.0)
+        plan = _ending_by(plan, plan.stages[stage].start + to_the_end_s)
+        slots = machines_that_can_be_paid(state, terms, plan, stage) * terms.slots
+        width = min(width, slots)
+        return best_go_on(state, [Bracket(trials=slots // width, slots=width)], racing)
+
+
+def _seconds_to_the_end(state: RunView, width: int) -> Callable[[Job], float]:
+    speeds = learned_speeds(state)
+    speedup = speeds.speedup(width * state.spec.slots)
+    return lambda job: (state.spec.max_steps - job.step) * speeds.step_s(job.id) / speedup
+
+
+def _ending_by(billed: BilledPlan, stop: float) -> BilledPlan:
+    """The plan with a last stage that is over by then: a trial that is trained to the end gives its machines back, and
+    what was set aside for the rest of the stage pays for others now."""
+    last = billed.stages[-1]
+    shorter = replace(last, stop=min(last.stop, max(last.start, stop)))
+    return replace(billed, plan=replace(billed.plan, stages=(*billed.stages[:-1], shorter)))
 
 
 @dataclass(frozen=True)

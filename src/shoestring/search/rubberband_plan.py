@@ -14,7 +14,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from shoestring.kernel.types import BillingName, Fact
-from shoestring.market.billing import billing_rule
+from shoestring.market.billing import new_lease_usd
 
 CAREFUL = 1.64
 """Standard deviations on the safe side: of twenty sets of trials that go on, one is slower than that."""
@@ -106,17 +106,7 @@ class Ground:
 
     def usd(self, held_s: float) -> float:
         """The bill of one machine held so long, given back by ourselves."""
-        return billing_rule(self.billing).worst_usd(0.0, _NOTHING_CHARGED, 0.0, held_s, self.usd_per_hour)
-
-
-class _NothingCharged:
-    """The prices of a machine that is yet to come."""
-
-    times: Sequence[float] = ()
-    usd_per_hour: Sequence[float] = ()
-
-
-_NOTHING_CHARGED = _NothingCharged()
+        return new_lease_usd(self.billing, held_s, self.usd_per_hour)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import BillingName, Fact
-from shoestring.market.billing import HOUR_S, billing_rule
+from shoestring.market.billing import HOUR_S, new_lease_usd
 from shoestring.search.seer_plan import Bracket, Plan, Request, Stage, plan
 from shoestring.search.seer_slots import deal, widths_up_to
 from shoestring.units import parse_duration_s, parse_usd, show_duration, show_usd
@@ -57,21 +57,11 @@ class Terms(Fact, frozen=True, kw_only=True):
 
     def lease_usd(self, held_s: float) -> float:
         """The bill of one machine that is given back after so long."""
-        return self._usd(held_s, self.usd_per_hour)
+        return new_lease_usd(self.billing, held_s, self.usd_per_hour)
 
     def advance_usd(self, ahead_s: float) -> float:
         """What the guard sets aside for one machine that is prepaid for so long."""
-        return self._usd(ahead_s, max(self.usd_per_hour, self.ceiling_usd_per_hour))
-
-    def _usd(self, held_s: float, usd_per_hour: float) -> float:
-        return billing_rule(self.billing).worst_usd(0.0, _NothingCharged(), 0.0, held_s, usd_per_hour)
-
-
-class _NothingCharged:
-    """The price history of a machine that is yet to come."""
-
-    times: Sequence[float] = ()
-    usd_per_hour: Sequence[float] = ()
+        return new_lease_usd(self.billing, ahead_s, max(self.usd_per_hour, self.ceiling_usd_per_hour))
 
 
 class BilledPlan(Fact, frozen=True, kw_only=True):
@@ -91,8 +81,8 @@ def billed_plan(terms: Terms) -> BilledPlan:
     check_feasible(terms)
     stages = _largest(terms).stages
     lengths = [stage.stop - stage.start for stage in stages]
-    machines = _more_machines(terms, lengths, [_machines(terms, stage.slots) for stage in stages])
-    lengths = _more_time(terms, lengths, machines)
+    machines = more_machines(terms, lengths, [_machines(terms, stage.slots) for stage in stages])
+    lengths = more_time(terms, lengths, machines)
     return BilledPlan(
         plan=Plan(stages=_seated(terms, stages, lengths, machines)),
         machines=tuple(machines),
@@ -208,9 +198,9 @@ def _first_advance_s(terms: Terms) -> float:
     return terms.provision_s + SEATED * terms.wind_down_s
 
 
-def _more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -> list[int]:
+def more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -> list[int]:
     """One machine more for a stage, as long as money lasts; the stage on which least was spent is asked first, because
-    SEER spends the same on each."""
+    successive halving spends the same on each."""
     while True:
         limits = [terms.most_machines, *machines]
         by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
@@ -223,7 +213,7 @@ def _more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) 
             return machines
 
 
-def _more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
+def more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
     """What is left over pays for time: the end comes later if the deadline allows it, else the first elimination that
     frees machines does, at most by half a stage."""
     last = len(lengths) - 1

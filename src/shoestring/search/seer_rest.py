@@ -22,15 +22,21 @@ def places_that_can_be_paid(state: RunView, terms: Terms, billed: BilledPlan, st
     widths = widths_up_to(terms.p_max, _widths(billed), terms.nu, terms.slots)
     of_width = {bracket.slots: bracket.trials for bracket in planned}
     counts = [of_width.get(width, 0) for width in widths]
-    machines = billed.machines[stage] + _more_machines(state, terms, billed, stage)
-    held = sum(1 for lease in state.leases.values() if lease.usable)
-    slots = max(1, min(machines, max(held, billed.machines[stage]))) * terms.slots
+    machines = machines_that_can_be_paid(state, terms, billed, stage)
+    slots = machines * terms.slots
     if machines > billed.machines[stage]:
         before = sum(bracket.trials for bracket in billed.stages[stage - 1].brackets)
         counts = deal(slots, widths, counts, max(1, before // 2))
     else:
         counts = fewer(slots, widths, counts)
     return tuple(Bracket(trials=n, slots=p) for n, p in zip(counts, widths, strict=True) if n)
+
+
+def machines_that_can_be_paid(state: RunView, terms: Terms, billed: BilledPlan, stage: int) -> int:
+    """In the stage that begins now. One that was given back is not rented again."""
+    planned = billed.machines[stage]
+    held = sum(1 for lease in state.leases.values() if lease.usable)
+    return max(1, min(planned + _more_machines(state, terms, billed, stage), max(held, planned)))
 
 
 def billed_so_far_usd(state: RunView) -> float:
