@@ -1,4 +1,4 @@
-"""New trials are judged where ranks hold: scouts go twice as far to find out."""
+"""New trials are judged where ranks hold: scouts go further to find out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
-from shoestring.search.flex_grace import ENOUGH, FEW, SCOUT, grace_steps, next_scout, rank_correlation
+from shoestring.search.flex_grace import ENOUGH, SCOUT, SHARE, grace_steps, next_scout, rank_correlation
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
+PLENTY = 10_000.0
 
 
 def scouted(curves: list[list[float]], **fields) -> Story:
@@ -36,19 +37,21 @@ def test_without_scouts_it_is_as_asked() -> None:
 
 
 def test_where_ranks_hold_nothing_changes() -> None:
-    run = scouted([[level, level, level - 0.1, level - 0.2] for level in range(8)])
+    run = scouted([[level, level, level - 0.1, level - 0.2] for level in range(ENOUGH)])
     assert grace_steps(run.view, 2) == 2
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_where_ranks_change_everybody_goes_twice_as_far(direction) -> None:
-    run = scouted([[level, level, -level, -level] for level in range(8)], direction=direction)
+    run = scouted([[level, level, -level, -level] for level in range(ENOUGH)], direction=direction)
     assert grace_steps(run.view, 2) == 4
 
 
-def test_and_twice_again_if_scouts_that_went_so_far_say_so() -> None:
-    run = scouted([[level, level, -level, -level, 0, 0, level, level] for level in range(8)])
-    assert grace_steps(run.view, 2) == 8
+def test_it_is_the_first_step_with_the_ranks_of_where_scouts_have_arrived() -> None:
+    run = scouted([[level, level, -level, -level, 0, 0, -level, -level] for level in range(ENOUGH)])
+    assert grace_steps(run.view, 1) == 4
+    run = scouted([[level, level, -level, -level, 0, 0, level, level] for level in range(ENOUGH)])
+    assert grace_steps(run.view, 1) == 1
 
 
 def test_a_few_scouts_conclude_nothing() -> None:
@@ -66,26 +69,24 @@ def resting(run: Story, job: str, step: int) -> None:
     run.end(job, step=step)
 
 
-def test_the_first_that_rests_where_all_are_judged_is_sent_on_until_scouts_are_enough() -> None:
+def test_the_first_that_rest_where_all_are_judged_are_sent_on_until_scouts_are_enough() -> None:
     run = scouted([[1.0, 1.0]] * (ENOUGH - 1))
-    assert next_scout(run.view, 2, new_trials=FEW) is None  # they run: nobody rests
-    resting(run, f"j{ENOUGH - 1}", 2)
-    scout = next_scout(run.view, 2, new_trials=FEW)
-    assert scout is not None
-    assert scout.id == f"j{ENOUGH - 1}"
-    run.order(d.TagJob(job=scout.id, tags={SCOUT: 4}, why="the story"))
-    assert next_scout(run.view, 2, new_trials=FEW) is None  # enough
-    resting(run, f"j{ENOUGH}", 4)
-    assert next_scout(run.view, 4, new_trials=FEW) is not None  # the others have only gone to four
+    assert next_scout(run.view, 2, PLENTY) is None  # they run: nobody rests
+    resting(run, "another", 2)
+    assert next_scout(run.view, 2, PLENTY) == (run.state.jobs["another"], 4)  # as far as the others go
+    run.order(d.TagJob(job="another", tags={SCOUT: 4}, why="the story"))
+    resting(run, "late", 2)
+    assert next_scout(run.view, 2, PLENTY) is None  # enough
 
 
-def test_a_small_study_has_no_scouts_and_nobody_is_trained_far_just_to_be_judged() -> None:
+def test_scouts_go_as_far_as_the_study_can_afford_and_no_further_than_a_quarter_of_the_way() -> None:
     run = scouted([])
-    resting(run, "j0", 8)
-    assert next_scout(run.view, 8, new_trials=1000) is None
-    resting(run, "j1", 2)
-    assert next_scout(run.view, 2, new_trials=FEW - 1) is None
-    assert next_scout(run.view, 2, new_trials=FEW) is not None
+    resting(run, "j0", 2)
+    for there in (4, 8):
+        needed = ENOUGH * (there - 2) / SHARE
+        assert next_scout(run.view, 2, needed) == (run.state.jobs["j0"], there)
+    assert next_scout(run.view, 2, PLENTY) == (run.state.jobs["j0"], 8)  # of 50 steps
+    assert next_scout(run.view, 2, ENOUGH * 2 / SHARE - 1) is None
 
 
 def test_rank_correlation() -> None:

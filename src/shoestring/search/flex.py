@@ -39,9 +39,9 @@ PAYS_BACK, PAYS_OFF = 3.0, 8.0
 
 @dataclass(frozen=True)
 class Flex:
-    grace_steps: int = 2
+    grace_steps: int = 1
     """What a new trial is trained before it is judged."""
-    explore: float = 0.55
+    explore: float = 0.4
     """The share of time and money in which new trials are begun."""
     startup: int = 10
     """Trials drawn at random before the model is asked."""
@@ -65,13 +65,11 @@ class Flex:
     # -- who is running --------------------------------------------------------------------------------------------
     def _judge(self, state: RunView, job: Job, now: Means) -> Iterator[d.Decision]:
         """It has just reported: does it go on, and as wide as it is? A new trial stops by itself where it is judged."""
-        if job.step >= job.until_step or not job.values:
-            return
-        if not math.isfinite(job.values[-1]):
+        if job.values and not math.isfinite(job.values[-1]):
             yield d.DropJob(job=job.id, why=f"its metric at step {job.step} is {job.values[-1]}")
             return
-        if not _saves(state):
-            return  # whatever stops on the way begins anew
+        if job.step >= job.until_step or not job.values or not _saves(state):
+            return  # it stops here anyway, or would begin anew
         speeds = learned_speeds(state)
         steps = now.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
         if steps < 1:
@@ -125,10 +123,13 @@ class Flex:
     def _explore(self, state: RunView, now: Means) -> Iterator[d.Decision]:
         """A scout, if one is wanted, or else a new trial."""
         spec, grace = state.spec, grace_steps(state, self.grace_steps)
-        scout = next_scout(state, grace, self._new_trials(state, now, grace))
-        if scout is not None:
-            yield d.TagJob(job=scout.id, tags={SCOUT: 2 * grace}, why="a scout")
-            yield d.RunJob(job=scout.id, until_step=2 * grace, slots=spec.slots, why=f"will its rank at {grace} hold?")
+        sent = next_scout(state, min(self.grace_steps, spec.max_steps), self._steps_to_explore(state, now))
+        if sent is not None:
+            scout, there = sent
+            yield d.TagJob(job=scout.id, tags={SCOUT: there}, why="a scout")
+            yield d.RunJob(
+                job=scout.id, until_step=there, slots=spec.slots, why=f"are ranks at {grace} those at {there}?"
+            )
             return
         job, number = state.next_job(), len(state.jobs)
         config, origin = self._drawn(state, now, number, job)
@@ -145,8 +146,8 @@ class Flex:
         from shoestring.search.flex_proposals import proposed
 
         speeds = learned_speeds(state)
-        widest = _power_of_two(state, min(now.slots, self.narrowing.widest * spec.slots))
-        steps = now.steps(speeds.usual_s / speeds.speedup(widest), switching=True)
+        alone = self.narrowing.most(now, spec.slots)
+        steps = now.steps(speeds.usual_s / speeds.speedup(alone), switching=True)
         hope = CURIOSITY * (1.0 - now.progress)
         return proposed(state, job, belief, step=min(spec.max_steps, steps), hope=hope)
 
@@ -154,11 +155,10 @@ class Flex:
     def _explores(self, state: RunView, now: Means) -> bool:
         return now.progress < self.explore and len(state.jobs) < planned(state.spec)
 
-    def _new_trials(self, state: RunView, now: Means, grace: int) -> float:
-        """How many could still be begun and brought to where they are judged, while exploring."""
+    def _steps_to_explore(self, state: RunView, now: Means) -> float:
+        """How many can still be taken by usual trials, each on the slots of one worker, while exploring."""
         explored_s = now.left_s * (self.explore - now.progress) / (1.0 - now.progress)
-        trial_s = grace * learned_speeds(state).usual_s + now.switch_s
-        return min(planned(state.spec) - len(state.jobs), now.slots // state.spec.slots * explored_s / trial_s)
+        return now.slots // state.spec.slots * explored_s / learned_speeds(state).usual_s
 
     @property
     def narrowing(self) -> Narrowing:

@@ -27,12 +27,16 @@ def finalists(
     """Trials that should be trained now, best first, each with the slots it should have."""
     worker, max_steps = state.spec.slots, state.spec.max_steps
     ranked = _ranked(state, belief, speeds, means, narrowing)
+    if not ranked:
+        return {}
+    alone = narrowing.most(means, worker)
+    widest = narrowing.width(means, worker, len(ranked), max_steps * speeds.usual_s / speeds.speedup(alone))
     chosen: dict[JobId, int] = {}
     free = means.slots
     for job in ranked:
         if free < worker:
             break
-        width = min(narrowing.width(means, worker, len(ranked)), worker * power_of_two(free // worker))
+        width = min(widest, worker * power_of_two(free // worker))
         left, step_s = max_steps - state.jobs[job].step, speeds.step_s(job)
         while width > worker and means.steps(step_s / speeds.speedup(width // 2)) > left:
             width //= 2
@@ -47,8 +51,7 @@ def _ranked(state: RunView, belief: Belief | None, speeds: Speeds, means: Means,
     alive = [job.number for job in state.jobs.values() if not job.over and job.step < max_steps]
     known = alive[:0] if belief is None else belief.contenders(alive).tolist()
     if belief is not None and known:
-        workers = min(narrowing.widest, max(1, means.slots // state.spec.slots))
-        fastest = speeds.speedup(state.spec.slots * power_of_two(workers))
+        fastest = speeds.speedup(narrowing.most(means, state.spec.slots))
         reached = ledger.reached()[known]
         more = np.array([means.steps(speeds.step_s(ledger.ids[k]) / fastest) for k in known])
         mean, deviation = belief.outlook(np.array(known), np.minimum(max_steps, reached + more))

@@ -1,8 +1,8 @@
 """How far a new trial is trained before it is judged: until ranks hold.
 
-Where the first steps say little (a warm-up, a schedule, noise), trials judged by them are drawn by lot. So a few trials
-are scouts and go twice as far. If their ranks have changed by then, nobody was worth judging that early, and from there
-on everybody goes twice as far.
+Where the first steps say little (a warm-up, a schedule, noise), or whoever ends well begins slowly, trials judged by
+their first steps are chosen badly. So a few trials are scouts: they go on, as far as a study of this size can afford.
+All others are judged at the first step whose ranks agree with those where the scouts have arrived.
 """
 
 from __future__ import annotations
@@ -15,39 +15,58 @@ from shoestring.kernel.view import RunView
 
 SCOUT = "scout_to"
 """The tag of a scout: the step it goes to."""
-ENOUGH = 6
-"""Scouts that can be compared before anything is concluded."""
-FEW = 40
-"""New trials. Scouts of a study that can begin fewer would cost more than they could save."""
-HELD = 0.5
+ENOUGH = 8
+"""Scouts. The rank correlation of fewer says too little."""
+SHARE = 0.6
+"""Of the steps there are for exploring: all that scouts may take."""
+HELD = 0.7
 """The correlation of ranks from which on they count as having held."""
 MOST = 0.25
 """Of all steps: nobody is trained further than this just to be judged."""
 
 
 def grace_steps(state: RunView, first: int) -> int:
-    """`first` steps, doubled for as long as scouts say that they are too few."""
+    """`first` steps, doubled until ranks are what they are where the scouts have arrived."""
     sign = 1.0 if state.spec.direction == "minimize" else -1.0
     steps = min(first, state.spec.max_steps)
-    scouts = [job for job in state.jobs.values() if SCOUT in job.tags and job.values]
-    while scouts:
-        pairs = [(sign * _at(job, steps), sign * _at(job, 2 * steps)) for job in scouts if job.steps[-1] >= 2 * steps]
-        if len(pairs) < ENOUGH or rank_correlation(pairs) >= HELD:
+    scouts = _scouts(state)
+    arrived_at = _arrived_at(scouts, steps)
+    arrived = [job for job in scouts if job.steps[-1] >= arrived_at]
+    while steps < arrived_at:
+        if rank_correlation([(sign * _at(job, steps), sign * _at(job, arrived_at)) for job in arrived]) >= HELD:
             break
         steps *= 2
     return steps
 
 
-def next_scout(state: RunView, grace: int, new_trials: float) -> Job | None:
-    """A trial that stands at `grace` and should go on to twice that, if one is wanted, while `new_trials`
-    can still be begun."""
-    if new_trials < FEW or 2 * grace > MOST * state.spec.max_steps:
+def next_scout(state: RunView, first: int, steps_to_explore: float) -> tuple[Job, int] | None:
+    """A trial that rests where all are judged and should go on as a scout, to this step; None if none is wanted."""
+    scouts = _scouts(state)
+    there = int(scouts[0].tags[SCOUT] or 0) if scouts else _worthwhile(state.spec.max_steps, first, steps_to_explore)
+    if there <= first or len(scouts) >= ENOUGH:
         return None
-    jobs = state.jobs.values()
-    if sum(int(job.tags.get(SCOUT) or 0) >= 2 * grace for job in jobs) >= ENOUGH:
-        return None
-    resting = (job for job in jobs if job.status == "paused" and job.segment is None and job.step == grace)
-    return next((job for job in resting if job.values), None)
+    resting = (job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values)
+    return next(((job, there) for job in resting if SCOUT not in job.tags and job.step < there), None)
+
+
+def _worthwhile(max_steps: int, first: int, steps_to_explore: float) -> int:
+    """How far scouts go, in doublings of the first steps. If they cannot go anywhere, that is where everybody goes."""
+    there = first
+    while 2 * there <= MOST * max_steps and ENOUGH * (2 * there - first) <= SHARE * steps_to_explore:
+        there *= 2
+    return there
+
+
+def _scouts(state: RunView) -> list[Job]:
+    return [job for job in state.jobs.values() if SCOUT in job.tags and job.values]
+
+
+def _arrived_at(scouts: list[Job], first: int) -> int:
+    """The furthest step, counted in doublings of the first, at which enough scouts have been."""
+    step = first
+    while sum(job.steps[-1] >= 2 * step for job in scouts) >= ENOUGH:
+        step *= 2
+    return step
 
 
 def rank_correlation(pairs: list[tuple[float, float]]) -> float:

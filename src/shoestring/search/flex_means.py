@@ -35,6 +35,11 @@ class Means:
     last_call_s: float
     """So long before the end nothing new begins."""
 
+    @property
+    def whole_s(self) -> float:
+        """From the first machine to the end, as it looks now."""
+        return self.left_s / max(1e-9, 1.0 - self.progress)
+
     def steps(self, step_s: float, *, switching: bool = False) -> int:
         """How many steps of so many seconds end in time. The last one may be under way at the last call."""
         left_s = self.left_s - SAVE_S - (self.switch_s if switching else 0.0)

@@ -16,7 +16,7 @@ from shoestring.search.freeze_thaw import FreezeThaw, Points, Shape
 
 NEAREST_GAP, WIDEST_GAP = 0.17, 4.0
 """Gaps below the one and above the other look alike."""
-BEST, OTHERS, WHOLE_CURVES = 60, 40, 12
+BEST, OTHERS, WHOLE_CURVES = 48, 28, 8
 """Trials that the model is told of: so many of the best, so many of the rest, evenly; whole curves of the very best.
 Every trial that may still be chosen must be among them, or its own value would not count."""
 LEAST_TRIALS = 3

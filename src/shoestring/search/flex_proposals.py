@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.search.flex_candidates import anywhere, around, config_at, encoded
+from shoestring.search.flex_candidates import Numbers, anywhere, around, config_at, encoded
 from shoestring.search.flex_model import Belief, ledger_of
 from shoestring.search.supply import Drawn
 
 ANYWHERE, AROUND, PARENTS = 144, 72, 8
 """Configurations looked at for each new trial: anywhere in the space, and around so many of the best."""
+KNOWN = 1e6
+"""Taken off a configuration that was tried before: it has nothing new to tell, and is drawn only if all others were."""
 
 
 def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Drawn:
@@ -25,7 +28,14 @@ def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: flo
     mean, deviation = belief.outlook_of_new(x, step)
     silent = [state.jobs[tried].number for tried in _being_tried(state) if not state.jobs[tried].values]
     score = mean + hope * deviation * belief.room(x, ledger.x[silent])
+    score[_known(x, ledger.x[: ledger.count])] -= KNOWN
     return Drawn(config_at(space, rows[int(np.argmax(score))]), "drawn from the model")
+
+
+def _known(x: Numbers, tried: Numbers) -> NDArray[np.bool_]:
+    """Which of these have been tried before, number for number: in a space of few configurations many have."""
+    before = {row.tobytes() for row in tried}
+    return np.array([row.tobytes() in before for row in x])
 
 
 def _being_tried(state: RunView) -> list[JobId]:
