@@ -10,25 +10,26 @@ import pytest
 import shoestring
 
 ROOT = Path(shoestring.__file__).parent
-PURE = {"kernel", "space.py", "parameters.py", "market", "search", "placement", "checkpointing", "housekeeping"} | {
-    "guard.py"
+PURE = {"kernel", "space.py", "parameters.py", "market", "models", "search", "placement", "checkpointing"} | {
+    "housekeeping",
+    "guard.py",
 }
 IMPURE_MODULES = {"time", "os", "threading", "logging", "subprocess", "socket", "multiprocessing", "asyncio"}
 RINGS = [
     {"errors", "units", "values", "commandline"},
     {"space", "parameters"},
     {"kernel"},
-    {"market"},
+    {"market", "models"},
     {"search", "placement", "checkpointing", "housekeeping", "guard"},
     {"recipes"},
     {"controller", "world", "storage", "backends", "worker", "trial"},
 ]
 """Each ring may import itself and those before it. Everything not named (api, cli, study, ...) is outermost."""
-HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray"}
+HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray", "sklearn", "torch"}
 NUMERIC = {
     f"shoestring.search.{name}"
     for name in ("flex_candidates", "flex_finalists", "flex_ledger", "flex_model", "flex_proposals", "freeze_thaw")
-}
+} | {f"shoestring.models.{path.stem}" for path in (ROOT / "models").glob("[!_]*.py")}
 """All arithmetic on arrays, so they load NumPy and SciPy themselves: only they may load each other, everybody else
 meets them on first use."""
 
