@@ -27,7 +27,7 @@ from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
 START = 1_700_000_000.0
 MODEL_BASED = ("tpe", "asha_tpe", "bohb")
 ELASTIC = ("seer", "seer_as_printed", "hypersched", "elastic_hyperband", "elastic_grid", "elastic_successive_halving")
-RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", *MODEL_BASED, *ELASTIC)
+RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", "flex", *MODEL_BASED, *ELASTIC)
 
 
 @dataclass(frozen=True)
