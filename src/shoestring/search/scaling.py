@@ -47,12 +47,15 @@ class Speeds:
         """Seconds a step, by machine type and slots."""
         self._alpha = USUAL_ALPHA
         self._alphas: dict[int, float] = {}
+        self._usual_s: float | None = None
+        """None: to be worked out again."""
 
     def catch_up(self, view: RunView) -> None:
         widened = False
         for job in view.jobs.values():
             if self._seen.get(job.id) != (len(job.values), job.segment):
                 self._seen[job.id] = (len(job.values), job.segment)
+                self._usual_s = None
                 self._seconds[job.id] = seconds = dict(_seconds_per_step(view, job))
                 widened = widened or len(seconds) > 1
         if widened:
@@ -69,8 +72,10 @@ class Speeds:
     @property
     def usual_s(self) -> float:
         """Seconds a step takes a trial about which nothing is known: the geometric mean of the others."""
-        logs = [math.log(self._narrow_s(seconds)) for seconds in self._seconds.values() if seconds]
-        return math.exp(math.fsum(logs) / len(logs)) if logs else USUAL_STEP_S
+        if self._usual_s is None:
+            logs = [math.log(self._narrow_s(seconds)) for seconds in self._seconds.values() if seconds]
+            self._usual_s = math.exp(math.fsum(logs) / len(logs)) if logs else USUAL_STEP_S
+        return self._usual_s
 
     def _narrow_s(self, seconds: dict[tuple[str, int], float]) -> float:
         """As it was seen at the width closest to one worker."""
