@@ -83,10 +83,10 @@ def test_scouts_go_as_far_as_the_study_can_afford_and_no_further_than_a_quarter_
     run = scouted([])
     resting(run, "j0", 2)
     for there in (4, 8):
-        needed = ENOUGH * (there - 2) / SHARE
-        assert next_scout(run.view, 2, needed) == (run.state.jobs["j0"], there)
-    assert next_scout(run.view, 2, PLENTY) == (run.state.jobs["j0"], 8)  # of 50 steps
-    assert next_scout(run.view, 2, ENOUGH * 2 / SHARE - 1) is None
+        needed = ENOUGH * (there - 1) / SHARE
+        assert next_scout(run.view, 1, needed) == (run.state.jobs["j0"], there)
+    assert next_scout(run.view, 1, PLENTY) == (run.state.jobs["j0"], 8)  # of 50 steps
+    assert next_scout(run.view, 2, ENOUGH * (8 - 2) / SHARE - 1) is None  # twice as far is not worth it
 
 
 def test_rank_correlation() -> None:

@@ -21,6 +21,8 @@ SHARE = 0.6
 """Of the steps there are for exploring: all that scouts may take."""
 HELD = 0.7
 """The correlation of ranks from which on they count as having held."""
+LEAST = 4
+"""Times as far as everybody else: scouts that can afford less cost more than they tell."""
 MOST = 0.25
 """Of all steps: nobody is trained further than this just to be judged."""
 
@@ -50,11 +52,11 @@ def next_scout(state: RunView, first: int, steps_to_explore: float) -> tuple[Job
 
 
 def _worthwhile(max_steps: int, first: int, steps_to_explore: float) -> int:
-    """How far scouts go, in doublings of the first steps. If they cannot go anywhere, that is where everybody goes."""
+    """How far scouts go, in doublings of the first steps; no further than all others if that would be too little."""
     there = first
     while 2 * there <= MOST * max_steps and ENOUGH * (2 * there - first) <= SHARE * steps_to_explore:
         there *= 2
-    return there
+    return there if there >= LEAST * first else first
 
 
 def _scouts(state: RunView) -> list[Job]:
