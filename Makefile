@@ -23,8 +23,10 @@ $(VENV)/ready-test: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,yaml,tables]'
 	touch $@
 
+# One release of torch is enough for tests; the extra takes any from 2.4 on.
 $(VENV)/ready-heavy: $(VENV)/ready-test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray,torch]'
 	touch $@
 
 $(VENV)/ready-lint: $(VENV)/ready-test

@@ -41,11 +41,15 @@ class Cheapest:
         yield from release_idle(state, self.idle_s)
 
     def _ranked(self, state: RunView) -> list[tuple[Offer, str]]:
-        kept = on_demand_offers(state)
-        spot = _spot_offers(state)
+        offers = self._spot_and_kept(state)
         if state.deadline_at - state.now < self.fall_back_share * state.spec.deadline_s:
-            return [(offer, f"the deadline is near; {why}") for offer, why in kept] + spot
-        return spot + kept
+            kept = [(offer, f"the deadline is near; {why}") for offer, why in offers if not offer.spot]
+            return kept + [(offer, why) for offer, why in offers if offer.spot]
+        return offers
+
+    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+        """Best first."""
+        return _spot_offers(state) + on_demand_offers(state)
 
 
 def _spot_offers(state: RunView) -> list[tuple[Offer, str]]:

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
+from shoestring.placement.seen import provision_s, start_s
 
-USUAL_PROVISION_S = 90.0
-"""How long a machine takes to come up, until one has been seen to."""
-USUAL_SWITCH_S = 20.0
-"""From the order to start a trial until its code runs, likewise."""
 SAVE_S = 2.0
 """What saving at the end of a stretch takes, more or less: checkpoints are small beside what they save."""
 
@@ -49,30 +46,30 @@ class Means:
 def means(state: RunView, *, spot: bool) -> Means:
     """`spot`: may machines be rented that can be taken away?"""
     spec, now = state.spec, state.now
-    provision_s = _provision_s(state)
+    up_s = provision_s(state)
     held = [lease for lease in state.leases.values() if lease.gone_at is None and not lease.releasing]
     offer, usd_per_s = _next_offer(state, spot=spot)
     spent_usd, to_come_usd = state.spent_usd, 0.0
     for lease in held:
-        since = lease.requested_at + provision_s if lease.granted_at is None else lease.granted_at
+        since = lease.requested_at + up_s if lease.granted_at is None else lease.granted_at
         spent_usd += _usd_per_s(state, lease.offer) * max(0.0, now - since)
         to_come_usd += _usd_to_hold(state, lease.offer, state.deadline_at - max(now, since))
     left_s = max(0.0, state.deadline_at - now)
     spare_usd = spec.budget_usd - spent_usd - to_come_usd
-    more = _machines_more(state, held, offer, spare_usd, left_s - provision_s, least_s=2 * provision_s)
+    more = _machines_more(state, held, offer, spare_usd, left_s - up_s, least_s=2 * up_s)
     slots = sum(lease.slots // spec.slots * spec.slots for lease in held)
     slots += more * (state.listings[offer].slots // spec.slots * spec.slots)
     burn_usd_per_s = sum(_usd_per_s(state, lease.offer) for lease in held) or usd_per_s
     if burn_usd_per_s > 0:
         left_s = min(left_s, max(0.0, spec.budget_usd - spent_usd) / burn_usd_per_s)
-    begun_at = state.started_at + min(provision_s, spec.deadline_s / 2)
+    begun_at = state.started_at + min(up_s, spec.deadline_s / 2)
     by_time = (now - begun_at) / max(1.0, state.deadline_at - begun_at)
     by_money = spent_usd / spec.budget_usd if spec.budget_usd > 0 else 0.0
     return Means(
         slots=max(0, slots),
         left_s=left_s,
         progress=min(1.0, max(0.0, by_time, by_money)),
-        switch_s=_switch_s(state) + SAVE_S,
+        switch_s=start_s(state) + SAVE_S,
         last_call_s=spec.wind_down_s,
     )
 
@@ -113,13 +110,3 @@ def _usd_per_s(state: RunView, offer: Offer) -> float:
     listing = state.listings[offer]
     usd_per_hour = state.usd_per_hour(offer) if offer.spot else listing.on_demand_usd_per_hour
     return min(usd_per_hour, listing.on_demand_usd_per_hour) / 3600
-
-
-def _provision_s(state: RunView) -> float:
-    seen = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
-    return sum(seen) / len(seen) if seen else min(USUAL_PROVISION_S, state.spec.deadline_s / 10)
-
-
-def _switch_s(state: RunView) -> float:
-    seen = [x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None]
-    return sum(seen) / len(seen) if seen else USUAL_SWITCH_S

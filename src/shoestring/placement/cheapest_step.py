@@ -1,0 +1,42 @@
+"""The offer whose steps are expected to cost least: speed, price and the risk of being taken away in one number.
+
+What is cheap by the hour may be slow, and what is fast may not live to finish a step. The price of a step weighs all
+three, over machine types, zones and providers, spot and on demand alike; what trials report and which machines were
+taken away in this run is learned on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.seen import provision_s, start_s
+
+
+@dataclass(frozen=True)
+class CheapestStep(Cheapest):
+    """Paper: SpotTune Alg. 1 l.1-9, corrected.
+
+    Differs from the paper: no bid and no hourly rotation. On markets of today a bid does not buy a refund, and moving a
+    trial costs a start.
+    """
+
+    interruptions_per_hour: float = 0.02
+    """Of a spot machine nothing is known about."""
+
+    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+        from shoestring.models.offer_prices import offer_prices
+        from shoestring.models.step_price import Overheads
+
+        job = next(iter(state.waiting))
+        seen = Overheads(provision_s=provision_s(state), start_s=start_s(state))
+        return [
+            (
+                row.listing.offer,
+                f"${row.usd_per_step:.3g} a step: ${row.usd_per_hour:.4f}/h, {row.step_s:.3g} s a step, "
+                f"{row.chance:.1%} an hour to be taken away",
+            )
+            for row in offer_prices(state, job, seen, self.interruptions_per_hour)
+        ]
