@@ -1,0 +1,146 @@
+"""How well curve models foretell the end of a learning curve from its first part, and what a search makes of that.
+
+Groups of sixteen recorded curves; of each trial the first theta of its steps is shown. Error: how far the prediction
+is off, as a part of what the trial came to (one at most), for trials that did not diverge. Top-1, top-3: in how many
+groups the trial that ends best is the first, is among the first three, by prediction. Every group counts the same, and
+every curve is in one group. Nothing was chosen on any of these.
+
+The network whose learning rate falls in steps is trained here, and so are the workloads, once (not with --quick).
+Recorded tables are left out where they are not to be had.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks import earlycurve_network as network
+from benchmarks.earlycurve_groups import Group, recorded, workloads
+from benchmarks.earlycurve_studies import studied
+from benchmarks.rows import Row, arguments, publish
+from shoestring.models.curve_model import CurveModel
+from shoestring.models.curve_models import CURVE_MODELS, DEFAULT
+
+THETAS = tuple(round(0.1 * tenths, 1) for tenths in range(1, 11))
+JUDGED_AT = 0.7
+"""The paper's theta, at which the goals are set."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of one model on one group at one theta."""
+
+    error: float
+    top1: bool
+    top3: bool
+    covered: float
+    """The share of trials that end within 1.96 deviations of what was expected."""
+
+
+def score(model: CurveModel, group: Group, theta: float) -> Score:
+    shown = max(1, round(theta * group.steps))
+    steps = range(1, shown + 1)
+    outlooks = [
+        model.predict(steps, values[:shown].tolist(), group.steps, group.direction, boundaries)
+        for values, boundaries in zip(group.curves, group.boundaries, strict=True)
+    ]
+    sign = 1.0 if group.direction == "minimize" else -1.0
+    expected, deviations = np.array([(sign * mean, deviation) for mean, deviation in outlooks]).T
+    finals = group.finals
+    known = np.isfinite(finals) & np.isfinite(expected)
+    off = np.abs(expected[known] - finals[known])
+    order, best = np.argsort(expected, kind="stable"), int(np.argmin(finals))
+    return Score(
+        float(np.mean(np.minimum(1.0, off / np.maximum(np.abs(finals[known]), 1e-12)))),
+        bool(order[0] == best),
+        bool(best in order[:3]),
+        float(np.mean(off <= 1.96 * deviations[known] + 1e-12)),
+    )
+
+
+def row(name: str, groups: Sequence[Group], values: Sequence[float]) -> Row:
+    """The mean over all groups, with those of each source beside it."""
+    parts: dict[str, list[float]] = {}
+    for group, value in zip(groups, values, strict=True):
+        parts.setdefault(group.source, []).append(value)
+    told = ", ".join(f"{source} {statistics.fmean(part):.3f} ({len(part)})" for source, part in parts.items())
+    return Row(name, statistics.fmean(values), "share", told)
+
+
+def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> list[Row]:
+    """Every model at every theta, and the rows the goals are about."""
+    found: dict[tuple[str, str, float], Row] = {}
+    for name, model in CURVE_MODELS.items():
+        for theta in thetas:
+            scores = [score(model, group, theta) for group in groups]
+            for what in ("error", "top1", "top3", "covered"):
+                values = [float(getattr(each, what)) for each in scores]
+                found[name, what, theta] = row(f"{name}_{what}_at_{theta}", groups, values)
+    top3, top1, covered = (found[DEFAULT, what, JUDGED_AT] for what in ("top3", "top1", "covered"))
+    plain = found["last_value", "top1", JUDGED_AT].value
+    ratio = f"goal >= 1.0; {top1.value:.3f} and {plain:.3f} in {len(groups)} groups"
+    certain = "of trials end within 1.96 deviations; 0.95 if predictions knew exactly how uncertain they are"
+    return [
+        Row("default_top3_at_0.7", top3.value, "share", f"goal >= 0.95; {top3.against}"),
+        Row("default_top1_vs_last_value", top1.value / plain, "ratio", ratio),
+        Row("default_covered_at_0.7", covered.value, "share", certain),
+        *found.values(),
+    ]
+
+
+def fit_time() -> Row:
+    """Of the default, on noisy power laws."""
+    model, rng, times = CURVE_MODELS[DEFAULT], np.random.default_rng(0), []
+    for number in range(200):
+        count = 50 + number % 51
+        steps = range(1, count + 1)
+        values = (0.3 + np.arange(1, count + 1) ** -0.7 + rng.normal(0, 0.01, count)).tolist()
+        began = time.process_time()
+        model.predict(steps, values, 2 * count, "minimize")
+        times.append(1e3 * (time.process_time() - began))
+    return Row("fit_ms", statistics.median(times), "ms", "goal <= 3; the default, CPU, curves of 50 to 100 points")
+
+
+def step_decay(*, quick: bool) -> list[Row]:
+    """Stages declared by the schedule, against one law for the whole curve."""
+    shown = round(JUDGED_AT * network.STEPS)
+    curves = network.trained(network.CONFIGS[::4] if quick else network.CONFIGS)
+
+    def error(name: str, boundaries: tuple[int, ...] = network.FALLS) -> float:
+        model, steps = CURVE_MODELS[name], range(1, shown + 1)
+        ends = [model.predict(steps, c.values[:shown], network.STEPS, "minimize", boundaries).mean for c in curves]
+        return statistics.fmean(abs(end - c.values[-1]) / c.values[-1] for end, c in zip(ends, curves, strict=True))
+
+    staged, single = error("earlycurve"), error("slaq")
+    others = (
+        f"the default {error(DEFAULT):.3f} (undeclared {error(DEFAULT, ()):.3f}), last value {error('last_value'):.3f}"
+    )
+    how = f"goal < 0.5; earlycurve {staged:.3f}, slaq {single:.3f}; {others}; {len(curves)} networks trained"
+    return [Row("staged_error_vs_single_stage_on_step_decay", staged / single, "ratio", how)]
+
+
+def studies(groups: Sequence[Group]) -> list[Row]:
+    rows = []
+    for recipe in ("theta", "theta_adaptive"):
+        outcomes = [studied(group, recipe) for group in groups]
+        rows.append(row(f"{recipe}_keeps_best", groups, [float(outcome.kept_best) for outcome in outcomes]))
+        rows.append(row(f"{recipe}_steps_vs_all", groups, [outcome.steps for outcome in outcomes]))
+    return rows
+
+
+def main() -> None:
+    args = arguments(__doc__ or "")
+    groups = recorded(2) if args.quick else [*recorded(62), *workloads()]
+    rows = [fit_time(), *step_decay(quick=args.quick)]
+    if groups:
+        found = predictions(groups, (0.3, 0.7, 1.0) if args.quick else THETAS)
+        rows = [*found[:2], *rows, found[2], *studies(groups), *found[3:]]
+    publish(rows, args.json)
+
+
+if __name__ == "__main__":
+    main()

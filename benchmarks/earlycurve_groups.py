@@ -1,0 +1,66 @@
+"""Groups of sixteen recorded learning curves, as sixteen trials of a study would draw them.
+
+From the recorded tables (those of TaskSet on which nothing was chosen, and NAS-Bench-NLP), and the real workloads of
+examples/workloads, one group each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.tables import REPORTING, load
+from benchmarks.workload_curves import WORKLOADS, curves
+from shoestring.errors import DataError
+from shoestring.kernel.types import Direction
+
+SIZE = 16
+TABLES = tuple(name for name in REPORTING if name.startswith(("taskset", "nlp")))
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    source: str
+    """Whose curves they are: "taskset", "nlp" or "workloads"."""
+    direction: Direction
+    curves: NDArray[np.float64]
+    """A row for each trial; NaN from where it diverged."""
+    boundaries: tuple[tuple[int, ...], ...]
+    """For each trial."""
+
+    @property
+    def steps(self) -> int:
+        return int(self.curves.shape[1])
+
+    @property
+    def finals(self) -> NDArray[np.float64]:
+        """What each trial comes to, smaller is better; infinite where it diverged."""
+        last = self.curves[:, -1] if self.direction == "minimize" else -self.curves[:, -1]
+        return np.where(np.isfinite(last), last, np.inf)
+
+
+def recorded(most: int) -> list[Group]:
+    """So many groups of each table at most, drawn without replacement; none where the tables are not to be had."""
+    try:
+        tasks = load(TABLES)
+    except DataError as error:
+        print(f"without the recorded tables: {error} ({error.hint})")
+        return []
+    groups = []
+    for task in tasks.values():
+        rows = np.random.default_rng(0).permutation(len(task.curves))
+        for number in range(min(most, len(rows) // SIZE)):
+            curves = task.curves[rows[number * SIZE : (number + 1) * SIZE]]
+            groups.append(Group(task.family, task.direction, curves, ((),) * SIZE))
+    return groups
+
+
+def workloads(names: Sequence[str] = WORKLOADS) -> Iterator[Group]:
+    """Trained now, where that was not done before: minutes each."""
+    for name in names:
+        found = curves(name)
+        boundaries = tuple(tuple(step + 1 for step in stages) for stages in found.stages)
+        yield Group("workloads", "minimize", found.values.T, boundaries)

@@ -1,0 +1,91 @@
+"""Plain facts of a curve whose values are to be made small: has it diverged or come to rest, where does it stand?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+EXPLODED = 1e4
+"""A curve that is worse than its best by so many times what it began with does not come back in time. Large, because a
+metric may begin close to zero and be meant to get worse for a while."""
+RECENT = 5
+"""So many of the last points say where a curve stands; the median of them, because single ones jump."""
+MOST_POINTS = 100
+"""A fit is given this many points at most: a report a step for ten thousand steps says no more and costs more."""
+
+
+def diverged(first: float, best: float, last: float) -> bool:
+    """Is the latest value no number, or so much worse than the best that only an explosion explains it?"""
+    if not math.isfinite(last):
+        return True
+    if not math.isfinite(best):
+        return False  # an infinitely good value is an error of the metric, and says nothing of this one
+    usual = max(abs(best), abs(first) if math.isfinite(first) else 0.0)
+    return usual > 0.0 and abs(last - best) > EXPLODED * usual
+
+
+def recent_movement(values: Sequence[float], window: int) -> float:
+    """How far a curve has moved over its last `window` points, against where it stands; infinite with fewer points.
+
+    Near 0 on a plateau, where training on is no longer meaningful.  Paper: SpotTune section III-C
+
+    Differs from the paper: that names no measure. Ours compares the medians of the older and the newer half of the
+    window, so that noise around a level is no movement, in the units of Eq. 7: relative to the level.
+    """
+    if len(values) < window or window < 2:
+        return math.inf
+    tail = np.asarray(values[-window:], dtype=float)
+    older, newer = float(np.median(tail[: window // 2])), float(np.median(tail[window // 2 :]))
+    if not math.isfinite(newer):
+        return math.inf
+    return abs(newer - older) / max(abs(newer), 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """One stage of a curve, its steps counted from the beginning of the stage: the first is 1."""
+
+    x: Numbers
+    y: Numbers
+
+    @classmethod
+    def since(cls, began: float, x: Numbers, y: Numbers) -> Stretch:
+        first = int(np.searchsorted(x, began))
+        return cls(x[first:] - began + 1.0, y[first:])
+
+    @property
+    def level(self) -> float:
+        """Where it stands now."""
+        return float(np.median(self.y[-RECENT:]))
+
+    @property
+    def noise(self) -> float:
+        """How far a value lies from the line through its neighbours: what no model can foretell."""
+        if len(self.y) < 3:
+            return 0.0
+        bends = self.y[2:] - 2.0 * self.y[1:-1] + self.y[:-2]
+        # the bend of three independent values has six times the variance of one
+        return float(np.median(np.abs(bends[-4 * RECENT :]))) / (0.6745 * math.sqrt(6.0))
+
+    def drift(self, at: float) -> float:
+        """How far the level has moved since the step that lies as far back, as a ratio, as `at` lies ahead.
+
+        Curves move by ratios of steps: between steps 50 and 100 about as far as between 100 and 200.
+        """
+        back = int(np.searchsorted(self.x, self.x[-1] ** 2 / at, side="right"))
+        return abs(self.level - float(np.median(self.y[max(0, back - RECENT) : max(1, back)])))
+
+    def thinned(self) -> Stretch:
+        """The same with `MOST_POINTS` at most: means of neighbours."""
+        count = len(self.x)
+        if count <= MOST_POINTS:
+            return self
+        edges = np.linspace(0, count, MOST_POINTS + 1).astype(int)
+        sizes = np.diff(edges)
+        return Stretch(np.add.reduceat(self.x, edges[:-1]) / sizes, np.add.reduceat(self.y, edges[:-1]) / sizes)

@@ -1,0 +1,48 @@
+"""All curve models by name."""
+
+from __future__ import annotations
+
+import math
+
+from shoestring.errors import SpecError
+from shoestring.models import curve_laws, curve_rational
+from shoestring.models.curve_facts import Stretch
+from shoestring.models.curve_model import CurveModel, Outlook, StagedModel
+from shoestring.models.curve_stages import declared, detected, one_stage
+from shoestring.values import did_you_mean
+
+__all__ = ["CURVE_MODELS", "DEFAULT", "curve_model"]
+
+DEFAULT = "blend"
+
+
+def as_it_is(stretch: Stretch, at: float) -> Outlook:
+    """The last value: what everybody compares by who stops early without a model."""
+    return Outlook(float(stretch.y[-1]), math.hypot(stretch.noise, stretch.drift(at)))
+
+
+def half_and_half(stretch: Stretch, at: float) -> Outlook:
+    """Half of what the laws say, half of where the curve stands.
+
+    Laws are too bold where a curve has come to rest and its first steps say otherwise, the present is too timid where
+    it still falls. Each is half wrong, and their distance is part of the doubt.
+    """
+    told, spread = curve_laws.weighted_laws(stretch, at)
+    level = stretch.level
+    return Outlook((told + level) / 2.0, math.hypot(spread, told - level, stretch.drift(at) / 2.0))
+
+
+CURVE_MODELS: dict[str, CurveModel] = {
+    "blend": StagedModel(half_and_half, declared, as_it_is),
+    "ensemble": StagedModel(curve_laws.carried_on, declared, as_it_is),
+    "earlycurve": StagedModel(curve_rational.carried_on, detected, as_it_is),
+    "slaq": StagedModel(curve_rational.carried_on, one_stage, as_it_is),
+    "last_value": StagedModel(as_it_is, declared, as_it_is),
+}
+
+
+def curve_model(name: str = DEFAULT) -> CurveModel:
+    """Raises SpecError for a name that is not known."""
+    if name not in CURVE_MODELS:
+        raise SpecError(f"curve={name!r} is unknown", hint=did_you_mean(name, list(CURVE_MODELS)))
+    return CURVE_MODELS[name]

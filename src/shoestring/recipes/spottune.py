@@ -1,0 +1,22 @@
+"""SpotTune: train part of the way on the cheapest steps to be had, predict, and take the best to the end.
+
+It reads like the paper's Figure 3: the search looks at curves (`theta`), the placement at prices, speeds and
+revocations (`cheapest_step`), and a notice saves what was done (`on_notice`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
+from shoestring.recipes.classic import bundle
+from shoestring.recipes.options import Options
+from shoestring.recipes.theta import part_of_the_way
+
+
+def spottune(spec: RunSpec) -> Sequence[Policy]:
+    """As theta, on machines whose steps cost least: price, speed and risk weighed; saves on notice (theta, mcnt)."""
+    options = Options(spec)
+    search = part_of_the_way(spec, options)
+    return bundle(search, options, placement="cheapest_step", checkpointing="on_notice")
