@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-COMMANDS = ("demo", "plan", "run", "simulate", "status", "report", "why", "export", "stop", "tell")
+COMMANDS = ("demo", "plan", "run", "simulate", "status", "report", "why", "export", "stop", "tell", "market")
 """In the order in which a newcomer meets them. Each has a module of its name in this package."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130

@@ -1,0 +1,235 @@
+"""Which predictor of revocations can be believed? All of them on the auction prices of 2016, walking forward in time.
+
+In each window a predictor is trained on all that came before it, with 61 minutes between the last moment it learns from
+and the first it is asked about. Questions are about an hour, with maxima of three manners: as printed (up to 20 cents
+above the price), relative (up to a fifth of the on-demand price above it) and the on-demand price. Networks are trained
+for each market, and for a few busy markets only, because of the time that takes; the default, trained on all markets,
+answers the same questions there. The base rate is that of the answers themselves: nobody could have known it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+from msgspec.structs import replace
+
+from benchmarks.rows import Row, arguments, publish
+from benchmarks.tables import data_folder
+from shoestring.market_fit import read_markets, whole_span, windows
+from shoestring.models.revocation_examples import Examples, draw, mixed_times
+from shoestring.models.revocation_lstm_fit import fit_revpred, fit_tributary
+from shoestring.models.revocation_model import RevocationModel
+from shoestring.models.revocation_prices import Markets
+from shoestring.models.revocation_saved import DEFAULT, fit
+from shoestring.models.revocation_scores import Scores, scores
+
+PRICES = "spot_aws_us-east-1_2016-02_04.parquet"
+MANNERS = ("absolute", "relative", "on_demand")
+LEARNERS = (DEFAULT, "logistic", "frequency", "prior")
+MIXED, PRINTED_BIDS, TRIBUTARY = "revpred, mixed bids", "revpred, Alg. 2 bids", "tributary"
+AS_PRINTED = ", Eq. 3 as printed"
+
+
+@dataclass(frozen=True)
+class Size:
+    windows: int
+    examples: int
+    questions: int
+    """In each window, of each manner: many, because few machines are lost at the on-demand price."""
+    of_nets: int
+    """The same where networks are asked too."""
+    per_net: int
+    """Examples for the network of one market."""
+    nets: int
+    """Markets that have networks."""
+
+
+WHOLE, QUICK = Size(3, 30_000, 20_000, 2_500, 2_000, 4), Size(3, 3_000, 1_000, 200, 100, 2)
+
+
+@dataclass(frozen=True)
+class Cell:
+    where: str
+    """all: every market · busy: those that have networks."""
+    window: int
+    manner: str
+    model: str
+    scores: Scores
+    train_s: float
+    us: float
+
+
+def cells(markets: Markets, size: Size) -> Iterator[Cell]:
+    start, _ = whole_span(markets)
+    stretches = windows(markets, size.windows)
+    busy = busiest(markets, start, stretches[0][0], size.nets)
+    for number, (begin, end) in enumerate(stretches):
+        rng = np.random.default_rng(number)
+        examples = partial(_mixture, markets, start, begin, size.examples, number)
+        learned = {name: _trained(lambda name=name, examples=examples: fit(name, examples())) for name in LEARNERS}
+        yield from _judged("all", number, learned, _asked(markets, begin, end, size.questions, rng, None))
+        nets = dict(_nets(markets, start, begin, size.per_net * len(busy), busy)) if find_spec("torch") else {}
+        yield from _judged("busy", number, learned | nets, _asked(markets, begin, end, size.of_nets, rng, busy))
+
+
+def busiest(markets: Markets, start: float, until: float, count: int) -> list[int]:
+    """The markets whose price was above the on-demand price for longest, as far as the first window may know."""
+    everyone = np.arange(len(markets))
+    seen = markets.windows(everyone, np.full(len(markets), start), np.full(len(markets), until))
+    above = seen.total((seen.price > markets.on_demand[seen.owner]) * (seen.until - seen.since))
+    return sorted(np.argsort(-above, kind="stable")[:count].tolist())
+
+
+def _mixture(markets: Markets, start: float, until: float, count: int, seed: int) -> Examples:
+    rng = np.random.default_rng(seed)
+    return draw(markets, start, until, count, rng, within_s=mixed_times(rng))
+
+
+def _nets(
+    markets: Markets, start: float, until: float, count: int, busy: Sequence[int]
+) -> Iterator[tuple[str, tuple[RevocationModel, float]]]:
+    """RevPred on mixed bids, as in print on the bids of Alg. 2, both with either Eq. 3; Tributary on random bids."""
+    import torch
+
+    torch.set_num_threads(1)
+
+    def examples(*maxima: str) -> Examples:
+        return draw(markets, start, until, count, np.random.default_rng(7), maxima=maxima, only=busy)
+
+    for name, maxima in (
+        (MIXED, ("absolute", "relative", "fluctuation", "on_demand")),
+        (PRINTED_BIDS, ("fluctuation",)),
+    ):
+        net, train_s = _trained(lambda maxima=maxima: fit_revpred(examples(*maxima)))
+        yield name, (net, train_s)
+        yield name + AS_PRINTED, (replace(net, equation="printed"), train_s)
+    yield TRIBUTARY, _trained(lambda: fit_tributary(examples("absolute")))
+
+
+def _trained(train: Callable[[], RevocationModel]) -> tuple[RevocationModel, float]:
+    began = time.process_time()
+    return train(), time.process_time() - began
+
+
+def _asked(
+    markets: Markets, begin: float, end: float, count: int, rng: np.random.Generator, only: Sequence[int] | None
+) -> dict[str, Examples]:
+    return {manner: draw(markets, begin, end, count, rng, maxima=(manner,), only=only) for manner in MANNERS}
+
+
+def _judged(
+    where: str, window: int, models: dict[str, tuple[RevocationModel, float]], asked: dict[str, Examples]
+) -> Iterator[Cell]:
+    for manner, test in asked.items():
+        if not 0 < test.revoked.sum() < len(test):
+            continue  # nobody lost a machine, or nobody could have one: there is no score
+        for name, (model, train_s) in models.items():
+            began = time.process_time()
+            chances = model.chance(test.asked)
+            us = (time.process_time() - began) / len(test) * 1e6
+            yield Cell(where, window, manner, name, scores(chances, test.revoked), train_s, us)
+
+
+# -- what comes of it --------------------------------------------------------------------------------------------------
+def summed_up(found: Sequence[Cell], where: str) -> None:
+    """A table for people: averages over the windows; "worst" is the highest Brier against the base rate's."""
+    print(f"\n{where} markets, averages over {1 + max(cell.window for cell in found)} windows")
+    titles = " brier   skill  worst    auc calib.   acc.     f1  train s     us"
+    for manner in MANNERS:
+        mine = [cell for cell in found if (cell.where, cell.manner) == (where, manner)]
+        if not mine:
+            continue
+        base = statistics.mean(cell.scores.base_rate for cell in mine)
+        print(f"{f'{manner}, {base:.1%} revoked':<42} {titles}")
+        for model in dict.fromkeys(cell.model for cell in mine):
+            ours = [cell for cell in mine if cell.model == model]
+            s = [cell.scores for cell in ours]
+            skill, worst = statistics.mean(x.skill for x in s), max(x.brier_ratio for x in s)
+            print(
+                f"  {model:<40} {_mean(s, 'brier'):6.4f} {skill:7.3f} {worst:6.3f} {_mean(s, 'auc'):6.3f}"
+                f" {_mean(s, 'calibration_error'):6.3f} {_mean(s, 'accuracy'):6.3f} {_mean(s, 'f1'):6.3f}"
+                f" {statistics.mean(c.train_s for c in ours):8.2f} {statistics.mean(c.us for c in ours):6.0f}"
+            )
+
+
+def _mean(found: Sequence[Scores], name: str) -> float:
+    return statistics.mean(getattr(one, name) for one in found)
+
+
+def rows(found: Sequence[Cell]) -> list[Row]:
+    whole = [cell for cell in found if (cell.where, cell.model) == ("all", DEFAULT)]
+    worst = max(whole, key=lambda cell: cell.scores.brier_ratio)
+    made = [
+        Row(
+            "default_brier_vs_base_rate",
+            worst.scores.brier_ratio,
+            "ratio",
+            f"goal < 1; worst of {len(whole)}: window {worst.window + 1}, {worst.manner} maxima,"
+            f" {worst.scores.base_rate:.2%} revoked",
+        )
+    ]
+    busy = [cell for cell in found if cell.where == "busy"]
+    if any(cell.model == MIXED for cell in busy):
+        made += _against_nets(busy)
+    return made
+
+
+def _against_nets(busy: Sequence[Cell]) -> list[Row]:
+    names = [name for name in dict.fromkeys(cell.model for cell in busy) if name not in LEARNERS]
+
+    def brier(model: str) -> float:
+        return statistics.mean(cell.scores.brier for cell in busy if cell.model == model)
+
+    def train_s(model: str) -> float:
+        return statistics.mean(cell.train_s for cell in busy if cell.model == model)
+
+    def figure(model: str, name: str) -> float:
+        return statistics.mean(getattr(c.scores, name) for c in busy if c.model == model and c.manner == "absolute")
+
+    best = min(names, key=brier)
+    printed = PRINTED_BIDS + AS_PRINTED
+    return [
+        Row("default_brier_vs_best_lstm", brier(DEFAULT) / brier(best), "ratio", f"goal <= 1.1; against {best}"),
+        Row(
+            "train_time_vs_lstm",
+            train_s(DEFAULT) / train_s(MIXED),
+            "ratio",
+            f"CPU; {train_s(DEFAULT):.1f} s for all markets against {train_s(MIXED):.1f} s for the busy ones",
+        ),
+        Row("corrected_eq3_vs_printed", brier(MIXED) / brier(MIXED + AS_PRINTED), "ratio", "Brier; same networks"),
+        *(
+            Row(
+                f"revpred_{name}_over_tributary",
+                figure(printed, name) - figure(TRIBUTARY, name),
+                "points",
+                f"paper {paper}; all as printed: {figure(printed, name):.3f} against {figure(TRIBUTARY, name):.3f}",
+            )
+            for name, paper in (("accuracy", "+20 %"), ("f1", "+34 %"))
+        ),
+    ]
+
+
+def main() -> None:
+    asked = arguments(__doc__ or "")
+    path = data_folder() / PRICES
+    if not path.exists():
+        print(f"skipped: {path} is missing; set SHOESTRING_DATA to the folder that has it")
+        return
+    found = list(cells(read_markets(path), QUICK if asked.quick else WHOLE))
+    summed_up(found, "all")
+    summed_up(found, "busy")
+    print()
+    made = rows(found)
+    if len(made) == 1:
+        print("torch is not installed: the rows about networks are left out")
+    publish(made, asked.json)
+
+
+if __name__ == "__main__":
+    main()
