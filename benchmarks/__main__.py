@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("overhead", "simulator", "seer")
+ALL = ("overhead", "simulator", "market", "placement", "seer")
 
 
 def main() -> int:

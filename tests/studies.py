@@ -27,7 +27,8 @@ from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
 START = 1_700_000_000.0
 MODEL_BASED = ("tpe", "asha_tpe", "bohb")
 ELASTIC = ("seer", "seer_as_printed", "hypersched", "elastic_hyperband", "elastic_grid", "elastic_successive_halving")
-RECIPES = ("random", "grid", "successive_halving", "asha", "hyperband", "flex", *MODEL_BASED, *ELASTIC)
+CLASSIC = ("random", "grid", "successive_halving", "asha", "hyperband")
+RECIPES = (*CLASSIC, "flex", "theta", "theta_adaptive", "spottune", *MODEL_BASED, *ELASTIC)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def random_case(rng: random.Random) -> Case:
         wind_down_s=min(120.0, deadline_s / 20),
         recipe=(recipe := rng.choice(RECIPES)),
         options={
-            "placement": rng.choice(("cheapest", "on_demand")),
+            "placement": rng.choice(("cheapest", "cheapest_step", "slack", "on_demand")),
             "checkpointing": rng.choice(("on_notice", "periodic")),
             **({"startup": 1} if recipe in MODEL_BASED else {}),
             **({"t_min_s": deadline_s / 12} if recipe in ELASTIC else {}),  # a stage or two, and not hundreds of trials

@@ -59,6 +59,10 @@ class TestBohb(_Recipe):
     spec = replace(SPEC, recipe="bohb", trials=16, given=GIVEN[:2], options={"startup": 3})
 
 
+class TestSpotTune(_Recipe):
+    spec = replace(SPEC, recipe="spottune", trials=12, options={"theta": 0.5, "mcnt": 2})
+
+
 class TestAStudyThatRunsOutOfMoney(_Recipe):
     spec = replace(SPEC, recipe="asha", budget_usd=0.3)
 

@@ -23,6 +23,8 @@ from shoestring.recipes.elastic import (
 from shoestring.recipes.flex import flex
 from shoestring.recipes.model_based import asha_tpe, bohb, tpe
 from shoestring.recipes.rubberband import rubberband
+from shoestring.recipes.spottune import spottune
+from shoestring.recipes.theta import theta, theta_adaptive
 from shoestring.values import did_you_mean
 
 __all__ = ["GROUP", "Recipe", "build", "describe"]
@@ -47,6 +49,9 @@ _OURS: dict[str, Recipe] = {
         elastic_successive_halving,
         elastic_grid,
         rubberband,
+        spottune,
+        theta,
+        theta_adaptive,
         random,
         grid,
         given,

@@ -1,11 +1,12 @@
 """The recipes everybody knows: a search, with a choice of placement and of checkpointing.
 
-Options of all: placement = "cheapest" | "on_demand"; checkpointing = "periodic" (every_s = "15m") | "on_notice".
+Options of all: placement = "cheapest" | "cheapest_step" | "on_demand" | "slack";
+checkpointing = "periodic" (every_s = "15m") | "on_notice".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shoestring.checkpointing.on_notice import OnNotice
 from shoestring.checkpointing.periodic import Periodic
@@ -16,7 +17,9 @@ from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.cheapest_step import CheapestStep
 from shoestring.placement.on_demand import OnDemand
+from shoestring.placement.slack import Slack
 from shoestring.recipes.options import Options
 from shoestring.recipes.sampling import chosen_sampler
 from shoestring.search.asha import Asha
@@ -29,6 +32,13 @@ from shoestring.search.successive_halving import SuccessiveHalving
 from shoestring.search.supply import AT_RANDOM
 
 SAVE_EVERY_S = 900.0
+PLACEMENTS: dict[str, type[Cheapest] | type[OnDemand] | type[Slack]] = {
+    "cheapest": Cheapest,
+    "cheapest_step": CheapestStep,
+    "on_demand": OnDemand,
+    "slack": Slack,
+}
+"""By the name that the option `placement` gives them."""
 
 
 def asha(spec: RunSpec) -> Sequence[Policy]:
@@ -74,19 +84,24 @@ def given(spec: RunSpec) -> Sequence[Policy]:
     return bundle(Given(), Options(spec))
 
 
-def bundle(search: Policy, options: Options, *, elastic: bool = False) -> tuple[Policy, ...]:
+def bundle(
+    search: Policy,
+    options: Options,
+    *,
+    elastic: bool = False,
+    placement: str = "cheapest",
+    checkpointing: str = "periodic",
+) -> tuple[Policy, ...]:
     """A search with everything around it, in the order in which they must be asked: what to run, where, how to save
     it; then the machines' prepaid time, the end of the run, and the checkpoints nobody needs any more.
 
     `elastic`: the search says at every turn all that it wants, so a machine nobody asks for is given back at once, and
-    what runs is moved together where that frees one."""
-    placement = options.word("placement", ("cheapest", "on_demand"))
-    checkpointing = options.word("checkpointing", ("periodic", "on_notice"))
+    what runs is moved together where that frees one. `placement` and `checkpointing`: the recipe's defaults."""
+    where = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
     saving: Policy = OnNotice()
-    if checkpointing == "periodic":
+    if options.word("checkpointing", _first(checkpointing, ("periodic", "on_notice"))) == "periodic":
         saving = Periodic(every_s=options.seconds("every_s", SAVE_EVERY_S))
     options.finish()
-    where = Cheapest if placement == "cheapest" else OnDemand
     return (
         search,
         where(idle_s=0.0, gathers=True) if elastic else where(),
@@ -95,6 +110,16 @@ def bundle(search: Policy, options: Options, *, elastic: bool = False) -> tuple[
         Closing(),
         Retention(),
     )
+
+
+def uses_spot(options: Options) -> bool:
+    """May the placement that was asked for rent machines that can be taken away?"""
+    return options.word("placement", tuple(PLACEMENTS)) != "on_demand"
+
+
+def _first(default: str, words: Iterable[str]) -> tuple[str, ...]:
+    """The words with the default in front, where `Options.word` looks for it."""
+    return (default, *(word for word in words if word != default))
 
 
 def needs_metric(spec: RunSpec) -> None:

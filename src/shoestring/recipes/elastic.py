@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.recipes.classic import bundle, halving, needs_metric
+from shoestring.recipes.classic import bundle, halving, needs_metric, uses_spot
 from shoestring.recipes.options import Options
 from shoestring.search.elastic_rounds import ElasticGrid, ElasticHalving, ElasticHyperband
 from shoestring.search.hypersched import HyperSched
@@ -88,7 +88,7 @@ def _parameters(spec: RunSpec, options: Options, p_max: float = math.inf) -> Par
         p_max=widest if "p_max" in given else max(p_max, p_min),
         t_min_s=t_min_s if "t_min_s" in given else None,
         provision_s=provision_s if "provision_s" in given else None,
-        spot=options.word("placement", ("cheapest", "on_demand")) == "cheapest",
+        spot=uses_spot(options),
     )
     try:
         parameters.check()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.recipes.classic import bundle, needs_metric
+from shoestring.recipes.classic import bundle, needs_metric, uses_spot
 from shoestring.recipes.options import Options
 from shoestring.search.flex import Flex
 
@@ -25,6 +25,6 @@ def flex(spec: RunSpec) -> Sequence[Policy]:
         grace_steps=options.whole("grace_steps", Flex.grace_steps, least=1),
         explore=options.share("explore", Flex.explore, least=0.05, most=0.95),
         startup=options.whole("startup", Flex.startup, least=1),
-        spot=options.word("placement", ("cheapest", "on_demand")) == "cheapest",
+        spot=uses_spot(options),
     )
     return bundle(search, options)

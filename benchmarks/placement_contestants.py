@@ -1,0 +1,110 @@
+"""Who plays: the slack programme, and the rules it is compared with. All keep the guarantee and differ in cost alone.
+
+Greedy and Uniform Progress as in "Can't Be Late: Optimizing Spot Instance Savings under Deadlines" (NSDI 2024); where
+several zones have machines both take the cheapest.
+"""
+
+from __future__ import annotations
+
+from benchmarks.placement_traces import TICK_S, Market
+from benchmarks.placement_world import Look
+from shoestring.models.zone_survival import LossRates, ZoneRecord, expected_stay_h, loss_rates, returns_per_h
+from shoestring.placement.slack_choice import choose
+from shoestring.placement.slack_guarantee import ON_DEMAND, WAIT, Kind, Wish, guarded
+from shoestring.placement.slack_programme import Programme, Terms, solve
+from shoestring.placement.slack_zones import Quote, best_quote, horizon_h
+
+SOLVE_EVERY = int(2 * 3600 / TICK_S)
+RECORDS_EVERY = int(3600 / TICK_S)
+
+
+class Slack:
+    """One job's player: asks the programme at every tick, and solves it again every two hours or at half the slack."""
+
+    def __init__(self) -> None:
+        self._programme: Programme | None = None
+        self._solved_at = 0
+        self._solved_for_s = 0.0
+        self._records: dict[tuple[int, int], ZoneRecord] = {}
+
+    def __call__(self, look: Look) -> Wish:
+        market, now, switching = look.task.market, look.now, look.task.switching
+        zones = [int(zone) for zone in market.up[:, look.tick].nonzero()[0]]
+        quotes = [self._quote(market, zone, look) for zone in zones]
+        halved = switching.line_s < now.slack_s < self._solved_for_s / 2
+        due = look.tick - self._solved_at >= SOLVE_EVERY or halved
+        if self._programme is None or due:
+            self._solved_at, self._solved_for_s = look.tick, now.slack_s
+            self._programme = solve(
+                self._terms(look, quotes), switching, now.work_left_s + now.unsaved_s, max(now.slack_s, 0.0)
+            )
+        if now.here is Kind.SPOT and look.coming is not None and look.coming >= 0:  # a move goes on
+            return guarded(Wish(Kind.SPOT, look.coming), now, switching)
+        return choose(now, switching, self._programme, quotes)
+
+    def _quote(self, market: Market, zone: int, look: Look) -> Quote:
+        age_s = float(market.ages[zone, look.tick]) * TICK_S
+        record = self._record(market, zone, look.tick)
+        stay_h = expected_stay_h(horizon_h(look.now.work_left_s), age_s / 3600, record)
+        return Quote(zone, float(market.usd_per_hour[zone, look.tick]), stay_h, spell_age_s=age_s)
+
+    def _record(self, market: Market, zone: int, tick: int) -> ZoneRecord:
+        known = (zone, tick // RECORDS_EVERY)
+        if known not in self._records:
+            self._records[known] = market.record(zone, tick)
+        return self._records[known]
+
+    def _terms(self, look: Look, quotes: list[Quote]) -> Terms:
+        market, tick = look.task.market, look.tick
+        if look.now.here is Kind.SPOT:
+            zone = look.now.zone
+        elif quotes:
+            zone = best_quote(quotes, look.task.switching).zone
+        else:  # the one that most often has machines
+            zone = max(range(market.zones), key=lambda zone: market.record(zone, tick).uptime_h)
+        rates: LossRates = loss_rates(market.record(zone, tick), market.young_record(zone, tick))
+        return Terms(
+            spot_usd_per_hour=float(market.usd_per_hour[zone, tick]),
+            on_demand_usd_per_hour=market.on_demand_usd_per_hour,
+            young_losses_per_h=rates.young_per_h,
+            old_losses_per_h=rates.old_per_h,
+            elsewhere=market.elsewhere(zone, tick),
+            returns_per_h=returns_per_h(market.any_zone(tick)),
+            redo_s=look.task.notice_s or look.task.save_every_s / 2,
+        )
+
+
+def on_demand_only(_: Look) -> Wish:
+    return ON_DEMAND
+
+
+def greedy(look: Look) -> Wish:
+    """Spot while there is any, nothing while there is none; on demand when the guarantee says so, and to the end."""
+    if look.now.here is Kind.ON_DEMAND:
+        return ON_DEMAND
+    return guarded(_cheapest_or(look, WAIT), look.now, look.task.switching)
+
+
+def uniform_progress(look: Look) -> Wish:
+    """Stay as far along as the clock is: behind it, on demand; two set-ups ahead of it, back to spot."""
+    task, now = look.task, look.now
+    passed = task.deadline_s - now.time_left_s
+    ahead_s = (task.work_s - now.work_left_s) - passed * task.work_s / task.deadline_s
+    if now.here is Kind.ON_DEMAND:
+        wish = _cheapest_or(look, WAIT) if ahead_s >= 2 * task.switching.setup_s else ON_DEMAND
+    else:
+        wish = _cheapest_or(look, ON_DEMAND if ahead_s < 0 else WAIT)
+    return guarded(wish, now, task.switching)
+
+
+def _cheapest_or(look: Look, otherwise: Wish) -> Wish:
+    """A spot machine is kept until it is lost."""
+    market, now = look.task.market, look.now
+    if now.here is Kind.SPOT:
+        return Wish(Kind.SPOT, now.zone)
+    if look.coming is not None and look.coming >= 0:
+        return Wish(Kind.SPOT, look.coming)
+    zones = market.up[:, look.tick].nonzero()[0]
+    if not len(zones):
+        return otherwise
+    return Wish(Kind.SPOT, int(zones[market.usd_per_hour[zones, look.tick].argmin()]))

@@ -1,0 +1,110 @@
+"""The guarantee: a deadline that on-demand machines alone could still meet is met, whatever else is wished for.
+
+Slack is the time left minus the DURABLE work left: what is not saved counts as undone. Between two looks slack falls by
+at most the time between them, because saved work cannot be lost. So it is enough to go on demand while there is still
+room for one set-up, one save and one look. Every rule here follows from that; chance does not enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    WAIT = "wait"
+    SPOT = "spot"
+    ON_DEMAND = "on demand"
+    SAVE = "save"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to do until the next look: hold this kind of machine (the one that is held stays until it is there)."""
+
+    kind: Kind
+    zone: int = 0
+    """Of a spot machine: its place in the list of zones."""
+
+
+WAIT, ON_DEMAND, SAVE = Wish(Kind.WAIT), Wish(Kind.ON_DEMAND), Wish(Kind.SAVE)
+
+
+@dataclass(frozen=True)
+class Switching:
+    """What changing machines takes, in seconds."""
+
+    setup_s: float
+    """From asking for a machine to work going on there."""
+    restore_s: float
+    """The part of it that cannot be done while the old machine still works."""
+    save_s: float
+    look_s: float
+    """The longest time between two looks."""
+
+    @property
+    def line_s(self) -> float:
+        """With less slack than this there must be an on-demand machine, here or coming."""
+        return self.setup_s + self.save_s + self.look_s
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One job at one look."""
+
+    time_left_s: float
+    work_left_s: float
+    """If nothing is lost any more."""
+    unsaved_s: float = 0.0
+    """Work that would be lost with the machine."""
+    here: Kind = Kind.WAIT
+    """What is held now: WAIT is nothing."""
+    zone: int = 0
+    starting: bool = False
+    """The machine is there or coming, but no work is done on it yet."""
+
+    @property
+    def slack_s(self) -> float:
+        """Unsaved work counts as undone on spot machines only: nobody takes the others, and leaving one saves first."""
+        unsaved = 0.0 if self.here is Kind.ON_DEMAND else self.unsaved_s
+        return self.time_left_s - self.work_left_s - unsaved
+
+
+def must_be_on_demand(slack_s: float, switching: Switching) -> bool:
+    return slack_s < switching.line_s
+
+
+def may_start_on_spot(slack_s: float, switching: Switching) -> bool:
+    """Not where its set-up alone would use up the slack: it would be given up before it did anything."""
+    return slack_s >= switching.line_s + switching.setup_s
+
+
+def may_leave_on_demand(slack_s: float, switching: Switching) -> bool:
+    """There must be slack for the restore, the save before it, and for coming back."""
+    return slack_s >= switching.line_s + switching.restore_s + switching.save_s
+
+
+def should_save_now(slack_s: float, unsaved_s: float, switching: Switching) -> bool:
+    """One look before the line: saving turns unsaved work into slack, and there is still time should it fail."""
+    close = switching.line_s <= slack_s < switching.line_s + switching.look_s
+    return close and unsaved_s > switching.save_s
+
+
+def guarded(wish: Wish, now: Situation, switching: Switching) -> Wish:
+    """The wish, or what the guarantee puts in its place."""
+    slack_s = now.slack_s
+    if now.here is Kind.ON_DEMAND:
+        stuck = now.starting or not may_leave_on_demand(slack_s, switching)
+        return ON_DEMAND if stuck or wish.kind is Kind.SAVE else wish  # a save here costs time and gains nothing
+    if must_be_on_demand(slack_s, switching):
+        return ON_DEMAND
+    if now.here is Kind.WAIT:
+        if wish.kind is Kind.SPOT and not may_start_on_spot(slack_s, switching):
+            return ON_DEMAND
+        return WAIT if wish.kind is Kind.SAVE else wish
+    if should_save_now(slack_s, now.unsaved_s, switching):
+        return SAVE
+    moves = wish.kind is Kind.SPOT and wish.zone != now.zone
+    if moves and not may_start_on_spot(slack_s, switching):
+        return Wish(Kind.SPOT, now.zone)
+    return wish

@@ -1,0 +1,63 @@
+"""The guarantee: whatever is wished for and whatever the market does, what on-demand can finish is finished."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.placement_fuzz import kept
+from shoestring.placement.slack_guarantee import (
+    ON_DEMAND,
+    SAVE,
+    WAIT,
+    Kind,
+    Situation,
+    Switching,
+    Wish,
+    guarded,
+)
+
+SWITCHING = Switching(setup_s=600.0, restore_s=180.0, save_s=10.0, look_s=120.0)
+LINE_S = 730.0
+HERE, THERE = Wish(Kind.SPOT, 0), Wish(Kind.SPOT, 1)
+
+
+def with_slack(slack_s: float, here: Kind = Kind.WAIT, unsaved_s: float = 0.0, *, starting: bool = False) -> Situation:
+    undone = 0.0 if here is Kind.ON_DEMAND else unsaved_s
+    return Situation(7200.0 + undone + slack_s, 7200.0, unsaved_s, here, 0, starting)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(min_value=0, max_value=2**40))
+def test_no_deadline_is_missed_on_markets_made_up_at_random(seed: int) -> None:
+    assert kept(seed)
+
+
+def test_slack_counts_unsaved_work_as_undone_on_spot_only() -> None:
+    assert Situation(1000.0, 400.0, 100.0, Kind.SPOT).slack_s == 500.0
+    assert Situation(1000.0, 400.0, 100.0, Kind.ON_DEMAND).slack_s == 600.0
+
+
+@pytest.mark.parametrize(
+    ("now", "wish", "done"),
+    [
+        (with_slack(LINE_S), WAIT, WAIT),
+        (with_slack(LINE_S - 1), WAIT, ON_DEMAND),
+        (with_slack(LINE_S + 600), HERE, HERE),
+        (with_slack(LINE_S + 599), HERE, ON_DEMAND),  # its set-up alone would use the slack up
+        (with_slack(LINE_S - 1, Kind.SPOT), HERE, ON_DEMAND),
+        (with_slack(LINE_S + 1, Kind.SPOT, 300.0), HERE, SAVE),  # one look before it is too late
+        (with_slack(LINE_S + 1, Kind.SPOT, 5.0), HERE, HERE),  # less than a save takes
+        (with_slack(LINE_S + 121, Kind.SPOT, 300.0), HERE, HERE),
+        (with_slack(LINE_S + 599, Kind.SPOT), THERE, HERE),
+        (with_slack(LINE_S + 600, Kind.SPOT), THERE, THERE),
+        (with_slack(LINE_S + 189, Kind.ON_DEMAND), THERE, ON_DEMAND),
+        (with_slack(LINE_S + 190, Kind.ON_DEMAND), THERE, THERE),
+        (with_slack(LINE_S + 190, Kind.ON_DEMAND, starting=True), WAIT, ON_DEMAND),
+        (with_slack(9999.0, Kind.ON_DEMAND), SAVE, ON_DEMAND),
+        (with_slack(9999.0), SAVE, WAIT),
+    ],
+)
+def test_a_wish_is_granted_or_replaced(now: Situation, wish: Wish, done: Wish) -> None:
+    assert guarded(wish, now, SWITCHING) == done
