@@ -73,7 +73,7 @@ class StagedModel:
             return Outlook(sign * math.inf, 0.0)
         x, y = np.asarray(steps, dtype=float)[finite], y[finite]
         if at_step <= x[-1]:  # it is on record
-            return Outlook(sign * float(y[max(0, np.searchsorted(x, at_step, side="right") - 1)]), 0.0)
+            return Outlook(sign * float(y[max(0, int(np.searchsorted(x, at_step, side="right")) - 1)]), 0.0)
         began = self.stage_rule(x, y, boundaries)
         _, size = math.frexp(float(np.abs(y).max()))  # models square values: 1e200 must not overflow, nor 1e-200 vanish
         stretch = Stretch.since(began, x, np.ldexp(y, -size))
