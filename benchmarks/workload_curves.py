@@ -114,7 +114,8 @@ class _Source:
 
 
 class _Stopwatch:
-    """The host of a trial that nothing interrupts: it is asked at the beginning of a step and told at its end."""
+    """The host of a trial that nothing interrupts and that never saves: asked at the beginning of a step, told at its
+    end."""
 
     def __init__(self, metric: str) -> None:
         self._metric, self._began = metric, 0.0
@@ -133,10 +134,10 @@ class _Stopwatch:
         self.values.append(metrics[self._metric])
 
     def folder(self) -> Path:
-        raise NotImplementedError("nothing is saved here")
+        raise AssertionError("asked where to save, though no save is ever due")
 
     def saved(self, step: int, folder: Path, began: float) -> None:
-        raise NotImplementedError("nothing is saved here")
+        raise AssertionError(f"saved at step {step}, though no save is ever due")
 
 
 def _replace(path: Path, content: bytes) -> None:
