@@ -136,7 +136,7 @@ class _Stopwatch:
     def folder(self) -> Path:
         raise AssertionError("asked where to save, though no save is ever due")
 
-    def saved(self, step: int, folder: Path, began: float) -> None:
+    def saved(self, step: int, folder: Path, began: float) -> None:  # noqa: ARG002
         raise AssertionError(f"saved at step {step}, though no save is ever due")
 
 
