@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.models.curve_facts import diverged, recent_movement
+from shoestring.models.curve_blend import earned
+from shoestring.models.curve_facts import Stretch, diverged, recent_movement
 from shoestring.models.curve_models import CURVE_MODELS, DEFAULT, curve_model
 from shoestring.search.theta import CURVES
 
@@ -24,6 +25,10 @@ curves = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_s
 def noisy(law, count: int, seed: int = 0, noise: float = 0.01) -> list[float]:
     rng = random.Random(seed)
     return [law(step) + rng.gauss(0, noise) for step in range(1, count + 1)]
+
+
+def stretch_of(values: list[float]) -> Stretch:
+    return Stretch(np.arange(1.0, len(values) + 1), np.asarray(values))
 
 
 # -- the door ----------------------------------------------------------------------------------------------------------
@@ -133,12 +138,27 @@ def test_a_trial_that_overfits_is_expected_to_get_worse() -> None:
     assert curve_model("ensemble").predict(range(1, 46), values, 60, "minimize").mean > values[-1]
 
 
-def test_the_blend_is_half_the_laws_and_half_the_present() -> None:
-    values = noisy(LAWS["power"], 50)
+def test_the_blend_goes_half_the_way_of_laws_that_held_before() -> None:
+    values = [LAWS["power"](step) for step in range(1, 51)]
     laws = curve_model("ensemble").predict(range(1, 51), values, 100, "minimize").mean
-    now = float(np.median(values[-5:]))
     blend = curve_model().predict(range(1, 51), values, 100, "minimize").mean
-    assert blend == pytest.approx((laws + now) / 2, rel=1e-12)
+    assert blend == pytest.approx((laws + values[-1]) / 2, rel=1e-3)
+
+
+def test_the_blend_stays_where_laws_were_wrong_before() -> None:
+    """It fell for 25 steps, and has risen since: what was foretold in the middle did not come true at all."""
+    values = noisy(lambda step: 1.0 / min(step, 25) + 0.01 * max(0, step - 25), 50, noise=1e-4)
+    assert earned(stretch_of(values), 100.0) == 0.0
+    assert curve_model().predict(range(1, 51), values, 100, "minimize").mean == values[-1]
+
+
+def test_what_drowns_in_noise_proves_nothing() -> None:
+    values = noisy(lambda step: 0.5 - 1e-6 * step, 50, noise=0.1)
+    assert earned(stretch_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
+
+
+def test_a_curve_without_a_past_is_given_the_benefit_of_the_doubt() -> None:
+    assert earned(stretch_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -53,12 +53,23 @@ def test_stages_are_half_open() -> None:
     assert declared(steps_of([1.0] * 9), values[:9], (10, 20, 30)) == one_stage(steps_of([1.0] * 9), values[:9], ())
 
 
-@pytest.mark.parametrize("name", ["earlycurve", "ensemble", "blend"])
+@pytest.mark.parametrize("name", ["earlycurve", "ensemble"])
 def test_a_declared_boundary_halves_the_error_after_a_fall(name: str) -> None:
     values, end = [falls_twice(step) for step in range(1, 71)], falls_twice(100)
     one = curve_model(name).predict(range(1, 71), values, 100, "minimize").mean
     two = curve_model(name).predict(range(1, 71), values, 100, "minimize", (30,)).mean
     assert abs(two - end) < 0.5 * abs(one - end)
+
+
+def test_the_blend_is_wary_after_a_fall_that_nobody_declared() -> None:
+    """Before the fall the laws foretold something else: they have lost their say, and a boundary gives it back."""
+    values, end = [falls_twice(step) for step in range(1, 71)], falls_twice(100)
+
+    def off(name: str, boundaries: tuple[int, ...] = ()) -> float:
+        return abs(curve_model(name).predict(range(1, 71), values, 100, "minimize", boundaries).mean - end)
+
+    assert off("blend") < 0.5 * off("ensemble")
+    assert off("blend", (30,)) < off("blend")
 
 
 def test_slaq_knows_no_stages() -> None:

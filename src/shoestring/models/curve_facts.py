@@ -73,12 +73,16 @@ class Stretch:
         # the bend of three independent values has six times the variance of one
         return float(np.median(np.abs(bends[-4 * RECENT :]))) / (0.6745 * math.sqrt(6.0))
 
-    def drift(self, at: float) -> float:
-        """How far the level has moved since the step that lies as far back, as a ratio, as `at` lies ahead.
+    def points_as_far_back(self, at: float) -> int:
+        """How many points there were at the step that lies as far back, as a ratio, as `at` lies ahead.
 
         Curves move by ratios of steps: between steps 50 and 100 about as far as between 100 and 200.
         """
-        back = int(np.searchsorted(self.x, self.x[-1] ** 2 / at, side="right"))
+        return int(np.searchsorted(self.x, self.x[-1] ** 2 / at, side="right"))
+
+    def drift(self, at: float) -> float:
+        """How far the level has moved since then."""
+        back = self.points_as_far_back(at)
         return abs(self.level - float(np.median(self.y[max(0, back - RECENT) : max(1, back)])))
 
     def thinned(self) -> Stretch:

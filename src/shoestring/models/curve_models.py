@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from shoestring.errors import SpecError
-from shoestring.models import curve_laws, curve_rational
+from shoestring.models import curve_blend, curve_laws, curve_rational
 from shoestring.models.curve_facts import Stretch
 from shoestring.models.curve_model import CurveModel, Outlook, StagedModel
 from shoestring.models.curve_stages import declared, detected, one_stage
@@ -21,19 +21,8 @@ def as_it_is(stretch: Stretch, at: float) -> Outlook:
     return Outlook(float(stretch.y[-1]), math.hypot(stretch.noise, stretch.drift(at)))
 
 
-def half_and_half(stretch: Stretch, at: float) -> Outlook:
-    """Half of what the laws say, half of where the curve stands.
-
-    Laws are too bold where a curve has come to rest and its first steps say otherwise, the present is too timid where
-    it still falls. Each is half wrong, and their distance is part of the doubt.
-    """
-    told, spread = curve_laws.weighted_laws(stretch, at)
-    level = stretch.level
-    return Outlook((told + level) / 2.0, math.hypot(spread, told - level, stretch.drift(at) / 2.0))
-
-
 CURVE_MODELS: dict[str, CurveModel] = {
-    "blend": StagedModel(half_and_half, declared, as_it_is),
+    "blend": StagedModel(curve_blend.blended, declared, as_it_is),
     "ensemble": StagedModel(curve_laws.carried_on, declared, as_it_is),
     "earlycurve": StagedModel(curve_rational.carried_on, detected, as_it_is),
     "slaq": StagedModel(curve_rational.carried_on, one_stage, as_it_is),
