@@ -1,5 +1,6 @@
 """Spot machines with a deadline, on recorded availability: the slack programme against on-demand machines, greedy,
-Uniform Progress and the least that anybody could have paid who knew the future.
+Uniform Progress and the least that anybody could have paid who knew the future. Then studies of sixteen trials against
+what they would cost if work flowed (`placement_fluid`).
 
     python -m benchmarks.placement [--quick] [--json FILE] [--choosing]
 
@@ -10,17 +11,18 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.placement_contestants import Slack, greedy, on_demand_only, uniform_progress
+from benchmarks import placement_studies as in_studies
+from benchmarks.placement_field import CONTESTANTS
 from benchmarks.placement_fuzz import misses
 from benchmarks.placement_omniscient import least_usd
-from benchmarks.placement_traces import TICK_S, Market, load
-from benchmarks.placement_world import Chooser, Task, play
+from benchmarks.placement_traces import TICK_S, Market, markets, recordings
+from benchmarks.placement_world import Task, play
 from benchmarks.rows import Row, parser, publish
 from shoestring.errors import DataError
 from shoestring.models.zone_survival import survival
@@ -33,13 +35,6 @@ HORIZONS_H = (1, 3, 6, 12)
 WARM_UP_H = 48
 """Of probes before a job starts, where the recording is long enough."""
 PROCESSES = 2
-
-CONTESTANTS: dict[str, Callable[[], Chooser]] = {
-    "on demand": lambda: on_demand_only,
-    "greedy": lambda: greedy,
-    "uniform progress": lambda: uniform_progress,
-    "slack": Slack,
-}
 
 
 @dataclass(frozen=True)
@@ -147,19 +142,22 @@ def main() -> None:
     asked.add_argument("--choosing", action="store_true", help="the recordings for choosing, not those for reporting")
     args = asked.parse_args()
     try:
-        choosing, reporting = load()
+        choosing, reporting = recordings()
     except DataError as missing:
         print(f"skipped: {missing}")
         return
-    markets = choosing if args.choosing else reporting
-    count, fuzzed = (40, 1_000) if args.quick else (400, 50_000)
+    played_on = choosing if args.choosing else reporting
+    seen = [market for recording in played_on for market in markets(recording)]
+    count, fuzzed, studies = (40, 1_000, 4) if args.quick else (400, 50_000, 40)
     batches = [range(first, first + 500) for first in range(0, fuzzed, 500)]
     with ProcessPoolExecutor(PROCESSES) as pool:
-        results = list(pool.map(played, jobs(markets, count, seed=4), chunksize=5))
+        results = list(pool.map(played, jobs(seen, count, seed=4), chunksize=5))
         missed = sum(pool.map(misses, batches)) + sum(result.missed for result in results)
-    skills = {horizon: brier_skill(markets, horizon) for horizon in HORIZONS_H}
+        of_studies = list(pool.map(in_studies.played, in_studies.studies(played_on, studies, seed=4)))
+    skills = {horizon: brier_skill(seen, horizon) for horizon in HORIZONS_H}
     table(results)
-    publish(rows(results, missed, fuzzed, skills), args.json)
+    in_studies.table(of_studies)
+    publish([*rows(results, missed, fuzzed, skills), *in_studies.rows(of_studies)], args.json)
 
 
 if __name__ == "__main__":

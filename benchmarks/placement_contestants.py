@@ -1,7 +1,6 @@
 """Who plays: the slack programme, and the rules it is compared with. All keep the guarantee and differ in cost alone.
 
-Greedy and Uniform Progress as in "Can't Be Late: Optimizing Spot Instance Savings under Deadlines" (NSDI 2024); where
-several zones have machines both take the cheapest.
+They are those of the product (`placement/slack_choice.py`, `slack_rules.py`): here is what they are told.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Look
 from shoestring.models.zone_survival import LossRates, ZoneRecord, expected_stay_h, loss_rates, returns_per_h
+from shoestring.placement import slack_rules
 from shoestring.placement.slack_choice import choose
-from shoestring.placement.slack_guarantee import ON_DEMAND, WAIT, Kind, Wish, guarded
+from shoestring.placement.slack_guarantee import ON_DEMAND, Kind, Wish, guarded
 from shoestring.placement.slack_programme import Programme, Terms, solve
 from shoestring.placement.slack_zones import Quote, best_quote, horizon_h
 
@@ -79,32 +79,18 @@ def on_demand_only(_: Look) -> Wish:
 
 
 def greedy(look: Look) -> Wish:
-    """Spot while there is any, nothing while there is none; on demand when the guarantee says so, and to the end."""
-    if look.now.here is Kind.ON_DEMAND:
-        return ON_DEMAND
-    return guarded(_cheapest_or(look, WAIT), look.now, look.task.switching)
+    return slack_rules.greedy(look.now, look.task.switching, _quotes(look))
 
 
 def uniform_progress(look: Look) -> Wish:
-    """Stay as far along as the clock is: behind it, on demand; two set-ups ahead of it, back to spot."""
-    task, now = look.task, look.now
-    passed = task.deadline_s - now.time_left_s
-    ahead_s = (task.work_s - now.work_left_s) - passed * task.work_s / task.deadline_s
-    if now.here is Kind.ON_DEMAND:
-        wish = _cheapest_or(look, WAIT) if ahead_s >= 2 * task.switching.setup_s else ON_DEMAND
-    else:
-        wish = _cheapest_or(look, ON_DEMAND if ahead_s < 0 else WAIT)
-    return guarded(wish, now, task.switching)
+    task = look.task
+    return slack_rules.uniform_progress(look.now, task.switching, _quotes(look), task.work_s, task.deadline_s)
 
 
-def _cheapest_or(look: Look, otherwise: Wish) -> Wish:
-    """A spot machine is kept until it is lost."""
-    market, now = look.task.market, look.now
-    if now.here is Kind.SPOT:
-        return Wish(Kind.SPOT, now.zone)
+def _quotes(look: Look) -> list[Quote]:
+    """Prices are all that these rules ask for. A machine on its way is waited for."""
+    market = look.task.market
+    zones = market.up[:, look.tick].nonzero()[0].tolist()
     if look.coming is not None and look.coming >= 0:
-        return Wish(Kind.SPOT, look.coming)
-    zones = market.up[:, look.tick].nonzero()[0]
-    if not len(zones):
-        return otherwise
-    return Wish(Kind.SPOT, int(zones[market.usd_per_hour[zones, look.tick].argmin()]))
+        zones = [look.coming]
+    return [Quote(zone, float(market.usd_per_hour[zone, look.tick]), stay_h=1.0, spell_age_s=0.0) for zone in zones]

@@ -6,6 +6,7 @@ several markets: that of the fourth in the queue, of the eighth, and so on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +23,51 @@ PLACES = (4, 8, 12, 16)
 ON_DEMAND_USD = {"p2.xlarge": 0.90, "p2.8xlarge": 7.20, "p3.2xlarge": 3.06, "p3.16xlarge": 24.48}
 SPOT_SHARE = 0.35
 """Of the on-demand price, where no spot price was recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One zone, as one place in the queue for its machines sees it."""
+
+    up: np.ndarray
+
+    @cached_property
+    def ages(self) -> np.ndarray:
+        """Ticks since the present spell of availability began; this tick counts."""
+        ticks = np.arange(len(self.up))
+        return ticks - np.maximum.accumulate(np.where(self.up, -1, ticks))
+
+    @cached_property
+    def _sums(self) -> dict[str, np.ndarray]:
+        before, now = self.up[:-1], self.up[1:]
+        young = self.ages <= YOUNG_H * 3600 / TICK_S
+        raw = {
+            "up": self.up,
+            "lost": _late(before & ~now),
+            "back": _late(~before & now),
+            "young": self.up & young,
+            "young_lost": _late(before & ~now & young[:-1]),
+        }
+        return {name: np.pad(np.cumsum(counts), (1, 0)) for name, counts in raw.items()}
+
+    def _last_week(self, name: str, tick: int) -> float:
+        sums = self._sums[name]
+        return float(sums[tick + 1] - sums[max(0, tick + 1 - WEEK)])
+
+    def record(self, tick: int) -> ZoneRecord:
+        hours = TICK_S / 3600
+        up = self._last_week("up", tick)
+        return ZoneRecord(
+            losses=self._last_week("lost", tick),
+            uptime_h=up * hours,
+            returns=self._last_week("back", tick),
+            downtime_h=(min(tick + 1, WEEK) - up) * hours,
+        )
+
+    def young_record(self, tick: int) -> ZoneRecord:
+        return ZoneRecord(
+            losses=self._last_week("young_lost", tick), uptime_h=self._last_week("young", tick) * TICK_S / 3600
+        )
 
 
 @dataclass(frozen=True)
@@ -42,112 +88,138 @@ class Market:
         return self.up.shape[1]
 
     @cached_property
-    def ages(self) -> np.ndarray:
-        """Ticks since each zone's present spell of availability began; this tick counts."""
-        ages = np.zeros(self.up.shape, dtype=np.int64)
-        run = np.zeros(self.zones, dtype=np.int64)
-        for tick in range(self.ticks):
-            run = np.where(self.up[:, tick], run + 1, 0)
-            ages[:, tick] = run
-        return ages
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(map(Line, self.up))
 
     @cached_property
-    def _counts(self) -> dict[str, np.ndarray]:
-        before, now = self.up[:, :-1], self.up[:, 1:]
-        young = self.ages <= YOUNG_H * 3600 / TICK_S
-        none, none_before = ~self.up.any(axis=0), ~self.up.any(axis=0)[:-1]
-        raw = {
-            "up": self.up,
-            "lost": _late(before & ~now),
-            "back": _late(~before & now),
-            "young": self.up & young,
-            "young_lost": _late(before & ~now & young[:, :-1]),
-            "none": none[None],
-            "any_back": _late((none_before & ~none[1:])[None]),
-            "lost_alone": _late(before & ~now & self.up.any(axis=0)[None, 1:]),
-        }
-        return {name: np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0))) for name, counts in raw.items()}
-
-    def _last_week(self, name: str, row: int, tick: int) -> float:
-        sums = self._counts[name]
-        return float(sums[row, tick + 1] - sums[row, max(0, tick + 1 - WEEK)])
+    def ages(self) -> np.ndarray:
+        """Ticks since each zone's present spell of availability began; this tick counts."""
+        return np.stack([line.ages for line in self.lines])
 
     def record(self, zone: int, tick: int) -> ZoneRecord:
         """What probes of the last seven days told by this tick."""
-        hours = TICK_S / 3600
-        up = self._last_week("up", zone, tick)
-        return ZoneRecord(
-            losses=self._last_week("lost", zone, tick),
-            uptime_h=up * hours,
-            returns=self._last_week("back", zone, tick),
-            downtime_h=(min(tick + 1, WEEK) - up) * hours,
-        )
+        return self.lines[zone].record(tick)
 
     def young_record(self, zone: int, tick: int) -> ZoneRecord:
-        return ZoneRecord(
-            losses=self._last_week("young_lost", zone, tick),
-            uptime_h=self._last_week("young", zone, tick) * TICK_S / 3600,
-        )
+        return self.lines[zone].young_record(tick)
 
     def any_zone(self, tick: int) -> ZoneRecord:
         """How long it took until any zone had machines again when none had."""
-        return ZoneRecord(
-            returns=self._last_week("any_back", 0, tick), downtime_h=self._last_week("none", 0, tick) * TICK_S / 3600
-        )
+        none = ~self.up[:, self._week_of(tick)].any(axis=0)
+        seen = none[-WEEK:]  # without the tick before, of which only the change to the first one counts
+        return ZoneRecord(returns=float((none[:-1] & ~none[1:]).sum()), downtime_h=float(seen.sum()) * TICK_S / 3600)
 
     def elsewhere(self, zone: int, tick: int) -> float:
         """How often another zone had machines when this one lost its own."""
-        alone, lost = self._last_week("lost_alone", zone, tick), self._last_week("lost", zone, tick)
+        up = self.up[:, self._week_of(tick)]
+        lost = up[zone, :-1] & ~up[zone, 1:]
+        alone = lost & up[:, 1:].any(axis=0)
         prior = 0.5 if self.zones > 1 else 0.0
-        return (alone + 2.0 * prior) / (lost + 2.0)
+        return (float(alone.sum()) + 2.0 * prior) / (float(lost.sum()) + 2.0)
+
+    def _week_of(self, tick: int) -> slice:
+        """The last seven days, and the tick before them."""
+        return slice(max(0, tick - WEEK), tick + 1)
 
     def only(self, zone: int) -> Market:
         return Market(f"{self.name}/{zone}", self.up[[zone]], self.usd_per_hour[[zone]], self.on_demand_usd_per_hour)
 
 
+@dataclass(frozen=True)
+class SharedMarket(Market):
+    """A market whose zones are those of others too, so that what was worked out of them is not worked out again."""
+
+    shared: tuple[Line, ...] = ()
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        return self.shared
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """How many machines of one type there were: rows are zones, columns are ticks."""
+
+    name: str
+    counts: np.ndarray
+    usd_per_hour: np.ndarray
+    on_demand_usd_per_hour: float
+
+    @property
+    def most(self) -> int:
+        """Machines that a zone had at any time, or that were looked for at all."""
+        return int(self.counts.max())
+
+    @cached_property
+    def _lines(self) -> list[list[Line]]:
+        """By zone and place; the first place is 1. The last one never has a machine."""
+        return [[Line(row >= place) for place in range(1, self.most + 2)] for row in self.counts]
+
+    def market(self, places: Sequence[int]) -> Market:
+        """As it looks to one who has, or would get, these places in the queues of its zones."""
+        lines = tuple(by_place[place - 1] for by_place, place in zip(self._lines, places, strict=True))
+        up = np.stack([line.up for line in lines])
+        return SharedMarket(self.name, up, self.usd_per_hour, self.on_demand_usd_per_hour, lines)
+
+
 def _late(changes: np.ndarray) -> np.ndarray:
     """A change is seen at the tick after."""
-    return np.pad(changes, ((0, 0), (1, 0)))
+    return np.pad(changes, (1, 0))
 
 
-def load() -> tuple[list[Market], list[Market]]:
-    """Markets for choosing and for reporting: machines of one type in all zones of one recording."""
+def markets(recording: Recording) -> list[Market]:
+    """All zones of a recording as single jobs see them, each from its place in the queue."""
+    places = PLACES if recording.most > 1 else (1,)
+    return [
+        Market(
+            recording.name + (f"/place {place}" if place > 1 else ""),
+            recording.counts >= place,
+            recording.usd_per_hour,
+            recording.on_demand_usd_per_hour,
+        )
+        for place in places
+    ]
+
+
+def recordings() -> tuple[list[Recording], list[Recording]]:
+    """For choosing and for reporting: machines of one type in all zones."""
     import pandas as pd
 
     folder = data_folder()
     try:
         index = pd.read_csv(folder / "spot_availability_index.csv")
-        runs = dict(iter(pd.read_parquet(folder / "spot_availability_rle.parquet").groupby("trace_id")))
-        paid = dict(iter(pd.read_csv(folder / "spot_availability_v100_prices_rle.csv").groupby("trace_id")))
+        runs = dict(iter(pd.read_parquet(folder / "spot_availability_rle.parquet").groupby("trace_id", observed=True)))
+        paid = dict(
+            iter(pd.read_csv(folder / "spot_availability_v100_prices_rle.csv").groupby("trace_id", observed=True))
+        )
     except FileNotFoundError as missing:
         raise DataError(f"no availability traces: {missing.filename} is missing") from None
     mean_price = {
         _zone(name): float((rows.price_usd_hr * rows.n_ticks).sum() / rows.n_ticks.sum()) for name, rows in paid.items()
     }
-    choosing: list[Market] = []
-    reporting: list[Market] = []
+    choosing: list[Recording] = []
+    reporting: list[Recording] = []
     for (date, machine, kind), rows in index.groupby(["start_date", "instance_type", "kind"]):
         if machine not in ON_DEMAND_USD and not machine.startswith("c3-"):
             continue
+        counts = [_ticks(runs[row.trace_id], "value", row.gap_s) for row in rows.itertuples()]
+        list_price = ON_DEMAND_USD.get(machine, 4.0)
+        prices = []
+        for row, count in zip(rows.itertuples(), counts, strict=True):
+            if row.trace_id in paid:
+                prices.append(_ticks(paid[row.trace_id], "price_usd_hr", row.gap_s))
+            else:
+                known = mean_price.get(row.zone) if machine == "p3.2xlarge" else None
+                prices.append(np.full(len(count), known or SPOT_SHARE * list_price))
+        length = min(len(count) for count in counts)
+        recording = Recording(
+            f"{date}/{machine}/{kind}",
+            np.stack([count[:length] for count in counts]),
+            np.stack([price[:length] for price in prices]).astype(float),
+            list_price,
+        )
         chooses = date < "2023-08" and rows.cloud.iloc[0] == "aws"
-        for place in PLACES if rows.nodes.iloc[0] > 1 else (1,):
-            counts = [_ticks(runs[row.trace_id], "value", row.gap_s) for row in rows.itertuples()]
-            list_price = ON_DEMAND_USD.get(machine, 4.0)
-            prices = []
-            for row, count in zip(rows.itertuples(), counts, strict=True):
-                if row.trace_id in paid:
-                    prices.append(_ticks(paid[row.trace_id], "price_usd_hr", row.gap_s))
-                else:
-                    known = mean_price.get(row.zone) if machine == "p3.2xlarge" else None
-                    prices.append(np.full(len(count), known or SPOT_SHARE * list_price))
-            length = min(len(count) for count in counts)
-            market = Market(
-                f"{date}/{machine}/{kind}" + (f"/place {place}" if place > 1 else ""),
-                np.stack([count[:length] >= place for count in counts]),
-                np.stack([price[:length] for price in prices]).astype(float),
-                list_price,
-            )
-            (choosing if chooses else reporting).append(market)
+        (choosing if chooses else reporting).append(recording)
     return choosing, reporting
 
 

@@ -59,7 +59,7 @@ Chooser = Callable[[Look], Wish]
 
 
 def play(task: Task, choose: Chooser) -> Outcome:
-    job = _Job(task)
+    job = Job(task)
     for tick in range(task.start, task.market.ticks):
         job.lose_what_is_gone(tick)
         job.obey(choose(job.look(tick)), tick)
@@ -71,7 +71,9 @@ def play(task: Task, choose: Chooser) -> Outcome:
     raise ValueError("the trace ended before the deadline")
 
 
-class _Job:
+class Job:
+    """One job under way. Between ticks its task may be replaced by the same one on a market that looks different."""
+
     def __init__(self, task: Task) -> None:
         self.task = task
         self.usd = 0.0
