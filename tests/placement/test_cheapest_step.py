@@ -12,6 +12,7 @@ from shoestring.kernel.types import Listing, Offer
 from shoestring.models.offer_prices import interruption_chance, offer_prices
 from shoestring.models.step_price import Overheads
 from shoestring.placement.cheapest_step import CheapestStep
+from shoestring.placement.risk import AssumedRate
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
@@ -46,10 +47,10 @@ def test_before_anything_is_seen_four_times_the_cpus_for_three_times_the_price_i
 
 def test_what_a_trial_reported_counts_more_than_cpus() -> None:
     run = story(SMALL, LARGE)
-    before = offer_prices(run.view, "j0", SEEN, 0.02)
+    before = offer_prices(run.view, "j0", SEEN, AssumedRate())
     assert [row.listing for row in before] == [LARGE, SMALL]
     run.state.jobs["j0"].paces |= {("large", 1): Pace(20, 20 * 60.0), ("small", 1): Pace(20, 20 * 61.0)}
-    after = offer_prices(run.view, "j0", SEEN, 0.02)
+    after = offer_prices(run.view, "j0", SEEN, AssumedRate())
     assert [row.listing for row in after] == [SMALL, LARGE]
 
 
@@ -57,7 +58,7 @@ def test_a_machine_nobody_takes_away_is_taken_where_spot_is_hardly_cheaper_and_s
     kept = machine("small", 2, 1.0, spot=False)
     run = story(SMALL, kept, prices={SMALL.offer: 0.95})
     for interruptions_per_hour, best in ((0.02, SMALL), (20.0, kept)):
-        assert offer_prices(run.view, "j0", SEEN, interruptions_per_hour)[0].listing == best
+        assert offer_prices(run.view, "j0", SEEN, AssumedRate(interruptions_per_hour))[0].listing == best
 
 
 def test_spot_above_the_on_demand_price_is_nothing_to_bid_on() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from shoestring.kernel.types import BillingName, JobId, Listing
+from shoestring.kernel.types import BillingName, JobId, Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.models.speed import learned_speeds
 from shoestring.models.step_price import HOUR_S, Overheads, usd_per_useful_step
 
-REFUND_WITHIN_S: dict[BillingName, float] = {"aws_spot": HOUR_S, "gcp_preemptible": 60.0}
+REFUND_WITHIN_S: dict[BillingName, float] = {"aws_spot": HOUR_S, "per_hour": HOUR_S, "gcp_preemptible": 60.0}
 """Whoever is taken away before that age pays nothing."""
 PRIOR_H = 20.0
 """Machine-hours that what was assumed of interruptions counts for, beside what this run has seen."""
@@ -30,9 +31,28 @@ class OfferPrice(NamedTuple):
     """Of being taken away within an hour."""
 
 
-def offer_prices(view: RunView, job_id: JobId, overheads: Overheads, interruptions_per_hour: float) -> list[OfferPrice]:
+class Risk(Protocol):
+    """Who says how likely machines are to be taken away."""
+
+    def chances(self, view: RunView, listings: Sequence[Listing], maxima: Sequence[float | None], /) -> Sequence[float]:
+        """Of each, asked for now with that maximum price: the chance of being taken away within an hour."""
+        ...
+
+
+def offer_prices(
+    view: RunView,
+    job_id: JobId,
+    overheads: Overheads,
+    risk: Risk,
+    *,
+    bid: Callable[[RunView, Offer], float | None] = lambda _view, _offer: None,
+    longest_s: Callable[[Listing], float] = lambda _listing: math.inf,
+) -> list[OfferPrice]:
     """All offers, cheapest step of this trial first. Spot above the on-demand price is nothing to bid on. Of a gang
-    that no machine holds, the share that one machine has is compared."""
+    that no machine holds, the share that one machine has is compared.
+
+    `bid`: the maximum price that would be asked for. `longest_s`: how long the trial would stay at the longest.
+    """
     job = view.jobs[job_id]
     offers = [listing for listing in view.listings.values() if _worth_bidding(view, listing)]
     if not offers:
@@ -42,19 +62,25 @@ def offer_prices(view: RunView, job_id: JobId, overheads: Overheads, interruptio
     step_s = np.array([speeds.step_time(job_id, x, n).expected_s for x, n in zip(offers, slots, strict=True)])
     shares = np.array([n / listing.slots for listing, n in zip(offers, slots, strict=True)])
     usd_per_hour = np.array([_usd_per_hour(view, listing) for listing in offers])
-    chance = np.array([interruption_chance(view, listing, interruptions_per_hour) for listing in offers])
-    refund_s = [REFUND_WITHIN_S.get(listing.billing, 0.0) for listing in offers]
+    chance = np.array(risk.chances(view, offers, [bid(view, listing.offer) for listing in offers]))
     waiting_usd = HURRY * min(x.on_demand_usd_per_hour * share for x, share in zip(offers, shares, strict=True))
     price = usd_per_useful_step(
         step_s,
         max(1, job.until_step - job.step),
         chance,
         usd_per_hour * shares,
-        refund_within_s=refund_s,
+        refund_within_s=[refund_within_s(listing) for listing in offers],
+        at_most_s=[longest_s(listing) for listing in offers],
+        notice_s=[listing.notice_s for listing in offers],
         overheads=Overheads(overheads.provision_s, overheads.start_s, hour_usd=waiting_usd),
     )
     rows = zip(offers, price.tolist(), usd_per_hour.tolist(), step_s.tolist(), chance.tolist(), strict=True)
     return sorted((OfferPrice(*row) for row in rows), key=lambda row: (row.usd_per_step, row.listing.offer))
+
+
+def refund_within_s(listing: Listing) -> float:
+    """Before that age a machine that is taken away costs nothing."""
+    return REFUND_WITHIN_S.get(listing.billing, 0.0)
 
 
 def interruption_chance(view: RunView, listing: Listing, assumed_per_hour: float) -> float:

@@ -70,14 +70,16 @@ class Overheads:
 USUAL = Overheads()
 
 
-def useful_s(rate: ArrayLike, stay_s: ArrayLike, overheads: Overheads) -> Numbers:
-    """Expected seconds of training that stay done, of one machine that is given back after `stay_s` at the latest."""
+def useful_s(rate: ArrayLike, stay_s: ArrayLike, overheads: Overheads, cut_s: ArrayLike = 0.0) -> Numbers:
+    """Expected seconds of training that stay done, of one machine that is given back after `stay_s` at the latest. Of
+    the step that it is in when it is taken away, `cut_s` were for nothing."""
     lam = np.maximum(np.asarray(rate, dtype=float), LEAST_RATE)
     stay = np.asarray(stay_s, dtype=float)
     trained = np.exp(-lam * overheads.start_s) * _expected_stay_s(lam, np.maximum(0.0, stay - overheads.start_s))
     taken_while_training = np.exp(-lam * overheads.start_s) - np.exp(-lam * np.maximum(stay, overheads.start_s))
     # somebody taken soon after the start has less to lose than half of an interval
-    lost = np.minimum(taken_while_training * overheads.lost_s, trained / 2.0)
+    lost_s = np.maximum(np.asarray(cut_s, dtype=float), overheads.lost_s)
+    lost = np.minimum(taken_while_training * lost_s, trained / 2.0)
     useful: Numbers = np.maximum(0.0, trained / overheads.per_trained_s - lost)
     return useful
 
@@ -100,11 +102,13 @@ def usd_per_useful_step(
     usd_per_hour: ArrayLike,
     *,
     refund_within_s: ArrayLike = 0.0,
-    at_most_s: float = np.inf,
+    at_most_s: ArrayLike = np.inf,
+    notice_s: ArrayLike = np.inf,
     overheads: Overheads = USUAL,
 ) -> Numbers:
     """Expected dollars for a step that counts, over one stay on a machine: until the trial is done, the machine is
-    taken away, or `at_most_s` are over. Infinite where no step would ever come of it.  Paper: SpotTune Eq. 2, corrected
+    taken away, or `at_most_s` are over. Infinite where no step would ever come of it. A step longer than `notice_s`
+    cannot be finished after the notice: half of one is lost on average.  Paper: SpotTune Eq. 2, corrected
 
     Differs from the paper: dollars and steps are both expected over the whole stay, and nothing is free that is not
     refunded. In print a machine that is surely taken away within the hour costs nothing whatever it does, and wins.
@@ -113,7 +117,8 @@ def usd_per_useful_step(
     to_do_s = overheads.start_s + seconds * np.asarray(steps_left, dtype=float) * overheads.per_trained_s
     stay = np.minimum(to_do_s, at_most_s)
     rate = rate_per_s(chance)
-    steps = useful_s(rate, stay, overheads) / seconds
+    cut_s = np.where(seconds > np.asarray(notice_s, dtype=float), seconds / 2.0, 0.0)
+    steps = useful_s(rate, stay, overheads, cut_s) / seconds
     waited_s = overheads.provision_s + _expected_stay_s(np.maximum(rate, LEAST_RATE), stay)
     usd = stay_usd(rate, stay, usd_per_hour, refund_within_s) + overheads.hour_usd / HOUR_S * waited_s
     with np.errstate(divide="ignore", invalid="ignore"):

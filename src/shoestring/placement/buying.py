@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.records import Job
@@ -16,11 +16,25 @@ from shoestring.units import show_usd
 RETRY_AFTER_S = 60.0
 """How long an offer that was denied is left alone."""
 Ranked = list[tuple[Offer, str]]
+Bid = Callable[[RunView, Offer], float | None]
+"""The most to be paid for an hour of an offer; None leaves it at the on-demand price."""
 
 
-def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer, str]]]) -> Iterator[d.Decision]:
-    """Request machines until waiting jobs are provided for. `rank` pairs each offer with why it is chosen; it looks at
-    every price, so it is asked only when there is something to rent."""
+def no_maximum(_state: RunView, _offer: Offer) -> None:
+    """Today's clouds interrupt for capacity: a maximum below the on-demand price only adds interruptions."""
+    return
+
+
+def rent_missing(
+    state: RunView,
+    rank: Callable[[RunView], Sequence[tuple[Offer, str]]],
+    bid: Bid = no_maximum,
+    *,
+    at_most: int | None = None,
+) -> Iterator[d.Decision]:
+    """Request machines, `at_most` so many, until waiting jobs are provided for. `rank` pairs each offer with why it is
+    chosen; it looks at every price, so it is asked only when there is something to rent. Within a turn `bid` must
+    always say the same."""
     if not state.waiting:
         return
     room = state.spec.max_machines - state.in_hand
@@ -30,27 +44,49 @@ def rent_missing(state: RunView, rank: Callable[[RunView], Sequence[tuple[Offer,
     if first is None or missing <= 0:
         return
     ranked = [pair for pair in rank(state) if _fits(state, first, pair[0], room)]
-    candidates = [pair for pair in ranked if _not_just_denied(state, pair[0])]
+    candidates = [pair for pair in ranked if not_just_denied(state, pair[0])]
     if first.slots > state.largest_slots:
         candidates, missing = _where_it_has_most(state, first, candidates, missing)
-        if candidates and not state.leases and _gang_usd(state, first, candidates[0][0]) > _free_usd(state):
-            yield d.WindDown(why=f"{show_usd(_free_usd(state))} does not pay {first.slots} slots at once any more")
+        if candidates and not state.leases and _gang_usd(state, first, candidates[0][0], bid) > free_usd(state):
+            yield d.WindDown(why=f"{show_usd(free_usd(state))} does not pay {first.slots} slots at once any more")
             return
     if not candidates and RETRY not in state.timers:
         why = "every offer was denied just now" if ranked else "nothing that fits is offered at a price worth paying"
-        yield d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
-    if state.leases:  # with nothing in hand, ask all the same: the guard's refusal ends the run with its reason
-        candidates = [pair for pair in candidates if _first_minute_usd(state, pair[0]) <= _free_usd(state)]
+        yield try_again(state, why)
+    candidates = affordable(state, candidates, bid)
+    room = room if at_most is None else min(room, at_most)
     while missing > 0 and room > 0 and candidates:
+        candidates = yield from rent_one(state, candidates, bid)
+        if candidates:
+            missing -= state.listings[candidates[0][0]].slots
+            room -= 1
+
+
+def rent_one(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Generator[d.Decision, None, Ranked]:
+    """Request the first that the guard lets pass; after a refusal only what may cost less an hour is tried. Returns
+    what is left of the candidates, the one requested in front: none if all were refused."""
+    while candidates:
         offer, why = candidates[0]
-        refusals = state.refusals
-        yield request(state, offer, why)
-        if state.refusals > refusals:
-            ceiling = _ceiling(state, offer)
-            candidates = [pair for pair in candidates if _ceiling(state, pair[0]) < ceiling]
-            continue
-        missing -= state.listings[offer].slots
-        room -= 1
+        refusals, most = state.refusals, bid(state, offer)
+        yield request(state, offer, why, most)
+        if state.refusals == refusals:
+            return candidates
+        ceiling = state.listings[offer].ceiling_usd_per_hour(most)
+        candidates = [pair for pair in candidates if _ceiling(state, pair[0], bid) < ceiling]
+    return []
+
+
+def affordable(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Ranked:
+    """Those whose first minute the budget pays: asking for no others spares the guard, and the journal, a refusal at
+    every turn. With nothing in hand all are asked for: the guard's refusal ends the run with its reason."""
+    if not state.leases:
+        return candidates
+    return [pair for pair in candidates if _first_minute_usd(state, pair[0], bid) <= free_usd(state)]
+
+
+def try_again(state: RunView, why: str) -> d.WakeAt:
+    """A denial is no reason to ask again at once, and be denied again."""
+    return d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
 
 
 def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
@@ -105,26 +141,25 @@ def _fits(state: RunView, job: Job, offer: Offer, room: int) -> bool:
     return _there(state, job)[zone_of(offer)] + room * (slots // worker * worker) >= job.slots
 
 
-def _ceiling(state: RunView, offer: Offer) -> float:
-    return state.listings[offer].ceiling_usd_per_hour(None)
+def _ceiling(state: RunView, offer: Offer, bid: Bid) -> float:
+    return state.listings[offer].ceiling_usd_per_hour(bid(state, offer))
 
 
-def _first_minute_usd(state: RunView, offer: Offer) -> float:
-    """What must be free at the least: asking for less spares the guard, and the journal, a refusal at every turn."""
-    return _ceiling(state, offer) / 60
+def _first_minute_usd(state: RunView, offer: Offer, bid: Bid) -> float:
+    return _ceiling(state, offer, bid) / 60
 
 
-def _gang_usd(state: RunView, gang: Job, offer: Offer) -> float:
+def _gang_usd(state: RunView, gang: Job, offer: Offer, bid: Bid) -> float:
     """The same for all machines that a gang still needs: with fewer of them it could not start."""
     missing = gang.slots - slots_open(state, gang)[zone_of(offer)]
     machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.coming)
-    return machines * _first_minute_usd(state, offer)
+    return machines * _first_minute_usd(state, offer, bid)
 
 
-def _free_usd(state: RunView) -> float:
+def free_usd(state: RunView) -> float:
     return state.spec.budget_usd - state.spent_usd - state.reserved_usd
 
 
-def _not_just_denied(state: RunView, offer: Offer) -> bool:
+def not_just_denied(state: RunView, offer: Offer) -> bool:
     denied = state.denied_at.get(offer)
     return denied is None or denied + RETRY_AFTER_S <= state.now

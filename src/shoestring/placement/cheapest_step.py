@@ -7,12 +7,19 @@ taken away in this run is learned on the way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.risk import AssumedRate, FromPrices
 from shoestring.placement.seen import provision_s, start_s
+
+if TYPE_CHECKING:
+    from shoestring.models.offer_prices import OfferPrice
+    from shoestring.models.step_price import Overheads
 
 
 @dataclass(frozen=True)
@@ -23,20 +30,26 @@ class CheapestStep(Cheapest):
     trial costs a start.
     """
 
-    interruptions_per_hour: float = 0.02
-    """Of a spot machine nothing is known about."""
+    risk: AssumedRate | FromPrices = AssumedRate()  # noqa: RUF009  # frozen
 
     def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
-        from shoestring.models.offer_prices import offer_prices
         from shoestring.models.step_price import Overheads
 
-        job = next(iter(state.waiting))
         seen = Overheads(provision_s=provision_s(state), start_s=start_s(state))
         return [
             (
                 row.listing.offer,
                 f"${row.usd_per_step:.3g} a step: ${row.usd_per_hour:.4f}/h, {row.step_s:.3g} s a step, "
-                f"{row.chance:.1%} an hour to be taken away",
+                f"{row.chance:.1%} an hour to be taken away{self._remark(state, row.listing.offer)}",
             )
-            for row in offer_prices(state, job, seen, self.interruptions_per_hour)
+            for row in self._prices(state, seen)
         ]
+
+    def _prices(self, state: RunView, seen: Overheads) -> Sequence[OfferPrice]:
+        """Best first, for the trial that has waited longest."""
+        from shoestring.models.offer_prices import offer_prices
+
+        return offer_prices(state, next(iter(state.waiting)), seen, self.risk)
+
+    def _remark(self, _state: RunView, _offer: Offer) -> str:
+        return ""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Lease
+from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.placement.seating import has_time, seats_for
+from shoestring.placement.seating import Seats, has_time, seats_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {
@@ -47,22 +47,27 @@ def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterato
         seats = seats_for(state, job)
         if seats is None:
             continue
-        checkpoint = job.checkpoint
-        where = f"on {state.leases[seats.leases[0]].offer}"
-        if len(seats.leases) > 1:
-            where = f"{job.slots} slots on {len(seats.leases)} machines: {where[3:]} and others there"
-        yield d.StartSegment(
-            segment=state.next_segment(),
-            job=job_id,
-            leases=seats.leases,
-            config=job.config,
-            until_step=job.until_step,
-            slots=job.slots,
-            shares=seats.slots if len(seats.leases) > 1 else (),
-            resume_from=checkpoint,
-            time_limit_s=state.spec.time_limit_s,
-            why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
-        )
+        yield start_on(state, job, seats)
+
+
+def start_on(state: RunView, job: Job, seats: Seats) -> d.StartSegment:
+    """A waiting job sits down, and goes on from its latest checkpoint."""
+    checkpoint = job.checkpoint
+    where = f"on {state.leases[seats.leases[0]].offer}"
+    if len(seats.leases) > 1:
+        where = f"{job.slots} slots on {len(seats.leases)} machines: {where[3:]} and others there"
+    return d.StartSegment(
+        segment=state.next_segment(),
+        job=job.id,
+        leases=seats.leases,
+        config=job.config,
+        until_step=job.until_step,
+        slots=job.slots,
+        shares=seats.slots if len(seats.leases) > 1 else (),
+        resume_from=checkpoint,
+        time_limit_s=state.spec.time_limit_s,
+        why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
+    )
 
 
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:

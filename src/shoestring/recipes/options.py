@@ -14,9 +14,16 @@ class Options:
     """Ask for each option by name, then `finish()`: whatever nobody asked for is an error."""
 
     def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        """What they belong to."""
         self._recipe = spec.recipe
         self._given = spec.options
         self._known: list[str] = []
+
+    def asked(self, name: str) -> bool:
+        """Is it given at all? It then has to be asked for, or refused."""
+        self._known.append(name)
+        return name in self._given
 
     def word(self, name: str, known: Sequence[str]) -> str:
         """One of some words; the first is the default."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.classic import bundle
@@ -20,3 +22,11 @@ def spottune(spec: RunSpec) -> Sequence[Policy]:
     options = Options(spec)
     search = part_of_the_way(spec, options)
     return bundle(search, options, placement="cheapest_step", checkpointing="on_notice")
+
+
+def spottune_as_printed(spec: RunSpec) -> Sequence[Policy]:
+    """SpotTune to the letter of its paper, for comparison: random bids, hourly moves, EarlyCurve (theta, mcnt)."""
+    words = {"curve": "earlycurve", **spec.options}
+    options = Options(msgspec.structs.replace(spec, options=words))
+    search = part_of_the_way(spec, options)
+    return bundle(search, options, placement="as_printed", checkpointing="on_notice")

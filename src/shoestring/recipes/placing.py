@@ -1,0 +1,74 @@
+"""The options of placements: who is asked about revocations, and whether trials leave their machines after a time."""
+
+from __future__ import annotations
+
+from shoestring.errors import SpecError
+from shoestring.kernel.policy import Policy
+from shoestring.placement.as_printed import AsPrinted
+from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.cheapest_step import CheapestStep
+from shoestring.placement.on_demand import OnDemand
+from shoestring.placement.refund_seeking import RefundSeeking
+from shoestring.placement.rotation import HOUR_S, Rotation, Stay
+from shoestring.placement.slack import Greedy, Slack, UniformProgress
+from shoestring.recipes.options import Options
+from shoestring.recipes.revocations import chosen_risk
+
+Placement = Cheapest | OnDemand | Slack | AsPrinted
+
+LEAST_STAY_S = 900.0
+"""With less, most of a stay would be coming and going."""
+_NO_ROTATION: dict[type[Placement], str] = {
+    OnDemand: "nobody takes on-demand machines away, so leaving one brings nothing",
+    Greedy: "greedy keeps a machine until it is lost",
+    UniformProgress: "uniform_progress keeps a machine until it is lost",
+    Slack: "this placement decides by itself when to move",
+    RefundSeeking: "refund_seeking leaves every machine within its first hour anyway",
+    AsPrinted: "as_printed leaves every machine after an hour anyway",
+}
+"""The first that fits counts: a rule before those that it is made from."""
+
+
+def placed(kind: type[Placement], options: Options, *, elastic: bool, widths: bool) -> tuple[Policy, ...]:
+    """The placement as its options say; a rotation goes before it, so that it finds the machine left and given back.
+
+    `widths`: trials take several machines, or share one, so nobody has a machine to leave.
+    """
+    rotation = _rotation(kind, options, widths=widths)
+    if issubclass(kind, AsPrinted):
+        if widths:
+            raise SpecError(
+                "options.placement='as_printed' gives each trial a machine of its own, "
+                f"and trials of recipe {options.spec.recipe} have many widths",
+                hint="use placement='refund_seeking', or recipe='spottune_as_printed'",
+            )
+        return (AsPrinted(risk=chosen_risk(options, AsPrinted.risk)),)
+    idle_s = 0.0 if elastic else kind.idle_s
+    if issubclass(kind, CheapestStep):
+        return (*rotation, kind(risk=chosen_risk(options, kind.risk), idle_s=idle_s, gathers=elastic))
+    if options.asked("revocations"):
+        raise SpecError(
+            f"options.revocations={options.spec.options['revocations']!r}: this placement asks no revocation model",
+            hint="use placement='cheapest_step', 'refund_seeking' or 'as_printed'",
+        )
+    return (*rotation, kind(idle_s=idle_s, gathers=elastic))
+
+
+def _rotation(kind: type[Placement], options: Options, *, widths: bool) -> tuple[Rotation, ...]:
+    if not options.asked("rotate"):
+        return ()
+    why_not = next((why for known, why in _NO_ROTATION.items() if issubclass(kind, known)), None)
+    if widths:
+        why_not = f"trials of recipe {options.spec.recipe} share machines or take several"
+    if why_not:
+        raise SpecError(
+            f"options.rotate={options.spec.options['rotate']!r} makes no sense here: {why_not}",
+            hint="leave it out, or use placement='cheapest_step' with a recipe of single trials",
+        )
+    longest_s = options.seconds("rotate", HOUR_S)
+    if longest_s < LEAST_STAY_S:
+        raise SpecError(
+            f"options.rotate={options.spec.options['rotate']!r} is too short for a machine to come up and do something",
+            hint='it must be at least 15 minutes, e.g. "1h"',
+        )
+    return (Rotation(Stay.of(longest_s)),)

@@ -1,0 +1,131 @@
+"""Options of placements: who is asked about revocations, whether trials move on, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring import recipes
+from shoestring.errors import DataError, SpecError
+from shoestring.models.revocation_frequency import EmpiricalFrequency
+from shoestring.models.revocation_lstm import RevPred
+from shoestring.models.revocation_rates import InterruptionPrior
+from shoestring.models.revocation_saved import AnyModel, SavedModel, encoded
+from shoestring.placement.as_printed import AsPrinted
+from shoestring.placement.cheapest import Cheapest
+from shoestring.placement.cheapest_step import CheapestStep
+from shoestring.placement.refund_seeking import RefundSeeking
+from shoestring.placement.risk import AssumedRate, FromPrices
+from shoestring.placement.rotation import Rotation, Stay
+from shoestring.recipes.revocations import MODEL_FILE, refuse_hindsight
+from shoestring.search.theta import Theta
+from shoestring.testing.story import SPEC
+
+
+def build(recipe: str = "random", **options):
+    return recipes.build(replace(SPEC, recipe=recipe, options=options))
+
+
+def saved(path: Path, model: AnyModel) -> str:
+    told = SavedModel(name="a model", trained_from=0.0, trained_until=1.0, examples=9, revoked_share=0.1, model=model)
+    path.write_bytes(encoded(told))
+    return str(path)
+
+
+# -- which placement ---------------------------------------------------------------------------------------------------
+def test_each_has_its_own_idea_of_whom_to_ask_about_revocations() -> None:
+    assert build(placement="cheapest_step")[1] == CheapestStep(risk=AssumedRate())
+    assert build(placement="refund_seeking")[1] == RefundSeeking(risk=FromPrices())
+    assert build(placement="as_printed")[1] == AsPrinted(risk=FromPrices())
+    assert build(placement="cheapest_step", revocations="frequency")[1] == CheapestStep(risk=FromPrices())
+    assert build(placement="as_printed", revocations="assumed")[1] == AsPrinted(risk=AssumedRate())
+
+
+def test_rotation_goes_before_the_placement_that_finds_the_next_machine() -> None:
+    assert build(placement="cheapest", rotate="1h")[1:3] == [Rotation(Stay()), Cheapest()]
+    assert build(placement="cheapest_step", rotate=1800)[1:3] == [
+        Rotation(Stay(1800.0, lead_s=90.0, done_soon_s=300.0)),
+        CheapestStep(),
+    ]
+
+
+def test_spottune_as_printed_is_the_papers_search_and_the_papers_placement() -> None:
+    search, placement, *_ = build("spottune_as_printed")
+    assert search == Theta(curve="earlycurve")
+    assert placement == AsPrinted()
+    assert build("spottune_as_printed", curve="slaq")[0] == Theta(curve="slaq")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "says"),
+    [
+        ("random", {"placement": "on_demand", "rotate": "1h"}, "nobody takes on-demand machines away"),
+        ("random", {"placement": "slack", "rotate": "1h"}, "decides by itself when to move"),
+        ("random", {"placement": "refund_seeking", "rotate": "1h"}, "within its first hour anyway"),
+        ("spottune_as_printed", {"rotate": "1h"}, "after an hour anyway"),
+        ("flex", {"placement": "cheapest", "rotate": "1h"}, "trials of recipe flex share machines or take several"),
+        ("hypersched", {"placement": "cheapest", "rotate": "1h"}, "share machines or take several"),
+        ("rubberband", {"placement": "cheapest", "rotate": "1h"}, "share machines or take several"),
+        ("random", {"placement": "cheapest", "rotate": 60}, "options.rotate=60 is too short"),
+        ("random", {"placement": "cheapest", "rotate": "often"}, "options.rotate='often' is not a length of time"),
+        ("flex", {"placement": "as_printed"}, "gives each trial a machine of its own"),
+        ("random", {"placement": "cheapest", "revocations": "frequency"}, "asks no revocation model"),
+        ("random", {"placement": "cheapest_step", "revocations": 3}, "options.revocations=3 is no text"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(recipe: str, options: dict, says: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        build(recipe, **options)
+    assert says in str(caught.value)
+    assert caught.value.hint or "length of time" in says
+
+
+# -- a model from a file -----------------------------------------------------------------------------------------------
+def test_a_fitted_model_is_read_when_the_policies_are_made(tmp_path: Path) -> None:
+    path = saved(tmp_path / "model.json", InterruptionPrior(otherwise_per_hour=0.5))
+    placement = build("spottune", revocations=path)[1]
+    assert placement == CheapestStep(risk=FromPrices(InterruptionPrior(otherwise_per_hour=0.5)))
+
+
+def test_a_file_that_is_not_there_or_no_model_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nothing.json' cannot be read: No such file or directory"):
+        build("spottune", revocations=str(tmp_path / "nothing.json"))
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(DataError, match="is not a saved revocation model"):
+        build("spottune", revocations=str(tmp_path / "broken.json"))
+
+
+def test_a_net_that_does_not_know_a_market_of_the_run_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="this model was not trained on small spot in a"):
+        build("spottune", revocations=saved(tmp_path / "net.json", RevPred(nets={})))
+
+
+def test_a_run_remembers_which_model_it_began_with(tmp_path: Path) -> None:
+    saved(tmp_path / "model.json", EmpiricalFrequency())
+    spec = replace(SPEC, recipe="spottune", options={"revocations": "model.json"})
+    kept = MODEL_FILE.pinned(spec, tmp_path)
+    assert MODEL_FILE.pinned(kept, tmp_path / "elsewhere") == kept
+    assert recipes.build(kept)[1] == CheapestStep(risk=FromPrices(EmpiricalFrequency()))
+    saved(tmp_path / "model.json", EmpiricalFrequency(prior_chance=0.5))
+    with pytest.raises(DataError, match="is not the revocation model that this run began with"):
+        recipes.build(kept)
+    (tmp_path / "model.json").unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        recipes.build(kept)
+
+
+def test_a_model_that_has_seen_the_prices_to_be_played_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "model.json", InterruptionPrior())
+    spec = replace(SPEC, recipe="spottune", options={"revocations": path})
+    refuse_hindsight(spec, start=1.0)
+    with pytest.raises(SpecError, match="it would know what is to come"):
+        refuse_hindsight(spec, start=0.5)
+    refuse_hindsight(replace(spec, options={"revocations": "frequency"}), start=0.5)
+
+
+def test_words_are_nothing_to_remember() -> None:
+    for options in ({}, {"revocations": "assumed"}, {"revocations": "frequency"}, {"revocations": 3}):
+        spec = replace(SPEC, options=options)
+        assert MODEL_FILE.pinned(spec, Path("/nowhere")) == spec
