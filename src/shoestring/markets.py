@@ -20,7 +20,8 @@ from shoestring.market.simulated import SimulatedProvider
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
 DAY_S = 86400.0
-SYNTHETIC = ("modern", "auction")
+SYNTHETIC = ("modern", "auction", "preemptible")
+Kind = Literal["free", "modern", "auction", "preemptible", "prices"]
 
 
 class Machines(Fact, frozen=True, kw_only=True):
@@ -49,8 +50,9 @@ def machines(
 class Market(Fact, frozen=True, kw_only=True):
     """Prices, revocations and what is for sale."""
 
-    kind: Literal["free", "modern", "auction", "prices"] = "free"
-    """free: what is ours, for nothing · modern, auction: synthetic prices · prices: played from a file."""
+    kind: Kind = "free"
+    """free: what is ours, for nothing · modern, auction: synthetic prices · preemptible: one price, and machines that
+    live a day at most · prices: played from a file."""
     prices: str | None = None
     machines: Machines | None = None
     zones: tuple[str, ...] = ()
@@ -74,6 +76,8 @@ class Market(Fact, frozen=True, kw_only=True):
                 return SimulatedProvider.modern(self._listings(), seed=self.seed, days=days, **self.knobs)
             case "auction":
                 return SimulatedProvider.auction(self._listings(), seed=self.seed, days=days, **self.knobs)
+            case "preemptible":
+                return SimulatedProvider.preemptible(self._listings(), seed=self.seed, days=days, **self.knobs)
             case "prices":
                 return SimulatedProvider.from_prices(
                     self.prices or "",
@@ -93,18 +97,24 @@ class Market(Fact, frozen=True, kw_only=True):
         return found
 
     def _listings(self) -> tuple[Listing, ...]:
-        chosen = self.machines or Machines(provider="aws", names=catalog.DEFAULT_MACHINES)
+        legacy = self.kind == "preemptible"
+        usual = ("gcp", catalog.PREEMPTIBLE_MACHINES) if legacy else ("aws", catalog.DEFAULT_MACHINES)
+        chosen = self.machines or Machines(provider=usual[0], names=usual[1])
         found: list[Listing] = []
         for name in chosen.names:
             machine = catalog.machine(chosen.provider, name)
             for zone in self.zones or machine.zones[:3]:
-                found += [catalog.listing(machine, zone, spot=spot, slots=self.slots) for spot in (True, False)]
+                found += [
+                    catalog.listing(machine, zone, spot=spot, slots=self.slots, legacy_preemptible=legacy and spot)
+                    for spot in (True, False)
+                ]
         return tuple(found)
 
 
 _KNOBS = {
     "modern": ("interruptions_per_hour", "shocks_per_hour", "shock_share", "denial_share", "provision_s"),
     "auction": ("denial_share", "provision_s"),
+    "preemptible": ("price_share", "denial_share", "provision_s"),
     "prices": ("interruptions_per_hour", "denial_share", "provision_s", "max_gap_s"),
     "free": (),
 }
@@ -112,7 +122,7 @@ _OPTIONS = ("kind", "prices", "provider", "machines", "zones", "slots", "seed", 
 
 
 def make_market(asked: object, **more: object) -> Market:
-    """A market from "modern", "auction", the path of a price file, None (this machine) or a mapping of options."""
+    """A market from the name of a synthetic one, a price file's path, None (this machine) or a mapping of options."""
     options: dict[str, Any] = {"kind": asked} if asked is None or isinstance(asked, str | os.PathLike) else {}
     if isinstance(asked, Market):
         options = {name: value for name, value in msgspec.structs.asdict(asked).items() if value}
@@ -141,9 +151,9 @@ def make_market(asked: object, **more: object) -> Market:
     )
 
 
-def _kind(options: Mapping[str, Any]) -> tuple[Literal["free", "modern", "auction", "prices"], str | None]:
+def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
     kind, prices = options.get("kind"), options.get("prices")
-    if kind in ("modern", "auction", "free"):
+    if kind in (*SYNTHETIC, "free"):
         return kind, None
     if kind in (None, "none", "local", "prices"):
         if prices is None and kind == "prices":
@@ -161,6 +171,8 @@ def _kind(options: Mapping[str, Any]) -> tuple[Literal["free", "modern", "auctio
 
 def _chosen(options: Mapping[str, Any]) -> Machines | None:
     asked, provider = options.get("machines"), options.get("provider")
+    if provider is None and options.get("kind") == "preemptible" and asked is not None:
+        provider = "gcp"  # nobody else sells these
     if isinstance(asked, Machines):
         return asked
     if isinstance(asked, Mapping):

@@ -98,6 +98,9 @@ def close_segment(
     job = state.jobs[segment.job]
     job.segment = None
     trained = segment.pace
+    if cause == "completed" and not trained.steps and segment.running_since is not None and not job.revocations:
+        # A program that never reports: how long all of it takes is known at its end, if it ran in one piece.
+        trained = Pace(max(1, segment.until_step - segment.first_step), at - segment.running_since)
     if trained.steps:
         pace = job.paces.setdefault((segment.machine, segment.slots), Pace())
         pace.steps += trained.steps

@@ -187,6 +187,10 @@ DEFAULT_MACHINES = ("t3.medium", "c6i.large", "c6i.xlarge", "m6i.large", "m6i.xl
 DEFAULT_ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
+PREEMPTIBLE_MACHINES = ("n1-highcpu-2", "n1-highcpu-4", "n1-highcpu-8", "n1-highcpu-16", "n1-highcpu-32")
+"""What SciSpot rented from Google."""
+
+
 def default_listings() -> tuple[Listing, ...]:
     """What a run that names no machines may rent: small Amazon CPU machines in three zones, spot and on demand."""
     return tuple(

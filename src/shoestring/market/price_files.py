@@ -11,6 +11,7 @@ import csv
 import math
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,28 @@ def read_prices(
         records = sorted(series[machine, zone].items())
         traces[offer] = PriceTrace(offer, [at for at, _ in records], [usd for _, usd in records])
     return PriceBook(traces)
+
+
+def read_prices_once(
+    path: str | Path, *, machines: Collection[str] | None, zones: Collection[str] | None, max_gap_s: float
+) -> PriceBook:
+    """The same, and not read again as long as the file stays as it is: a forecast opens one market many times."""
+    path = Path(path)
+    found = path.stat() if path.exists() else None
+    stamp = None if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    chosen = (None if names is None else frozenset(names) for names in (machines, zones))
+    return _read_latest(path, stamp, *chosen, max_gap_s)
+
+
+@lru_cache(maxsize=1)
+def _read_latest(
+    path: Path,
+    stamp: tuple[int, ...] | None,  # noqa: ARG001 - a file that was written anew is another one
+    machines: frozenset[str] | None,
+    zones: frozenset[str] | None,
+    max_gap_s: float,
+) -> PriceBook:
+    return read_prices(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
 
 
 def _refuse_holes(path: Path, series: dict[tuple[str, str], dict[float, float]], max_gap_s: float) -> None:

@@ -17,11 +17,14 @@ from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import THIS_MACHINE, Denial, EndCause, Fact, LeaseId, Listing, Offer
 from shoestring.market import catalog, synthetic
 from shoestring.market.billing import Bill, billing_rule
-from shoestring.market.lifetimes import HOUR_S, Exponential
-from shoestring.market.price_files import read_prices
+from shoestring.market.lifetimes import HOUR_S, Exponential, GooglePreemptible, Lifetime
+from shoestring.market.price_files import read_prices_once
 from shoestring.market.prices import PriceBook
 from shoestring.market.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker, ZoneShocks
 from shoestring.market.seeding import uniform
+
+PREEMPTIBLE_PRICE_SHARE = 0.47
+"""Of the on-demand price: what Google asks for n1 machines in 2025. In 2019 it was 0.21."""
 
 
 class Grant(Fact, frozen=True, kw_only=True):
@@ -192,6 +195,29 @@ class SimulatedProvider:
         return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
+    def preemptible(
+        cls,
+        listings: Iterable[Listing],
+        lifetime: Lifetime | None = None,
+        /,
+        *,
+        seed: int = 0,
+        start: float = synthetic.DEFAULT_START,
+        days: float = 31.0,
+        price_share: float = PREEMPTIBLE_PRICE_SHARE,
+        denial_share: float = 0.0,
+        **service: Unpack[Service],
+    ) -> SimulatedProvider:
+        """A market with one price, a share of the on-demand price, where machines live as long as `lifetime` says
+        (Google's of 2019): most go early or at the end of their day."""
+        if not 0 < price_share <= 1:
+            raise SpecError(f"price_share={price_share!r} of the on-demand price must be above 0 and at most 1")
+        listings = tuple(listings)
+        book = synthetic.flat(listings, price_share, start=start, days=days)
+        revoker = Lifetimes(lifetime or GooglePreemptible(), seed)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+
+    @classmethod
     def from_prices(
         cls,
         path: str | Path,
@@ -209,7 +235,7 @@ class SimulatedProvider:
 
         Price crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
         """
-        read = read_prices(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
+        read = read_prices_once(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
         known = {found.name: found for found in catalog.machines("aws")}
         listings = tuple(
             catalog.listing(known[offer.machine], offer.zone, spot=spot, slots=slots)

@@ -46,6 +46,18 @@ def modern(
     return _book("modern", _modern_series, listings, seed, start, days)
 
 
+def flat(listings: Iterable[Listing], share: float, *, start: float = DEFAULT_START, days: float = 31.0) -> PriceBook:
+    """One price for ever, a share of the on-demand price."""
+    listings = tuple(listings)
+    times = (start, start + days * DAY_S)
+    traces = {
+        item.offer: PriceTrace(item.offer, times, (share * item.on_demand_usd_per_hour,) * 2)
+        for item in listings
+        if item.offer.spot
+    }
+    return PriceBook(traces, listings)
+
+
 def _book(
     era: str,
     series: Callable[[Random, float, float], Series],

@@ -1,0 +1,147 @@
+"""Bags of jobs on preemptible machines, replayed on real lifetimes that no fit has seen: who uses a machine again, who
+saves when, who chooses which machines, and what whole bags cost.
+
+    python -m benchmarks.scispot [--quick] [--json FILE] [--plot FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from benchmarks.plotting import add_plot_option, check_plot
+from benchmarks.rows import Row, parser, publish
+from benchmarks.scispot_bags import Outcome, play_bag
+from benchmarks.scispot_choice import Chosen, choices, regret
+from benchmarks.scispot_lives import FILE, Split, splits
+from benchmarks.scispot_reuse import by_length
+from benchmarks.scispot_saving import overheads, table_s
+from benchmarks.tables import data_folder
+
+BAGS = {0.25: 200, 1.0: 100, 6.0: 40}
+"""Hours of a job, and jobs."""
+PROCESSES = 2
+
+
+def mean_of(lengths: Mapping[float, float], hours: Sequence[float]) -> float:
+    return statistics.fmean(lengths[h] for h in hours)
+
+
+def table(title: str, found: Mapping[str, Mapping[float, float]], hours: Sequence[float]) -> None:
+    print(f"\n{title:<34}" + "".join(f"{h:>8g}" for h in hours) + f"{'mean':>8}")
+    for name, lengths in found.items():
+        shown = "".join(f"{lengths[h]:>8.3f}" for h in hours)
+        print(f"{name:<34}{shown}{mean_of(lengths, hours):>8.3f}")
+
+
+def reuse_rows(failed: Mapping[str, Mapping[float, float]]) -> list[Row]:
+    hours = [float(h) for h in range(1, 13)]
+    ours, memoryless, by_age = (mean_of(failed[name], hours) for name in ("ours", "memoryless", "age + job < 24 h"))
+    return [
+        Row(
+            "failure_ratio_vs_memoryless_1_12h", ours / memoryless, "x", f"{ours:.3f} of {memoryless:.3f}; goal <= 0.5"
+        ),
+        Row("failure_ratio_vs_age_rule", ours / by_age, "x", "reuse if age + job < 24 h; goal <= 1.1"),
+        Row(
+            "failure_ratio_of_printed_0.25h",
+            failed["Eq. 10 as printed"][0.25] / failed["memoryless"][0.25],
+            "x",
+            "Eq. 10 to the letter, jobs of a quarter of an hour: above 1 is worse than knowing nothing",
+        ),
+    ]
+
+
+def saving_rows(longer: Mapping[str, Mapping[int, float]], solve_s: float) -> list[Row]:
+    mean = {name: statistics.fmean(lengths.values()) for name, lengths in longer.items()}
+    ours = mean["programme"]
+    return [
+        Row(
+            "checkpoint_overhead_vs_young_daly_1h",
+            ours / mean["Young-Daly, 1 h"],
+            "x",
+            f"{ours:.2%} against {mean['Young-Daly, 1 h']:.2%} longer; goal <= 0.25, the paper has 0.2",
+        ),
+        Row(
+            "checkpoint_overhead_vs_fair_young_daly",
+            ours / mean["Young-Daly, fair"],
+            "x",
+            f"the machines' true mean life: {mean['Young-Daly, fair']:.2%}; goal <= 0.75",
+        ),
+        Row("checkpoint_overhead_vs_none", ours / mean["none"], "x", f"no saves at all: {mean['none']:.2%}"),
+        Row("dp_table_s", solve_s, "CPU s", "12 h of work, every minute of a day of ages; goal <= 1"),
+    ]
+
+
+def choice_rows(found: Sequence[Chosen]) -> list[Row]:
+    kept = statistics.fmean(chosen.usd["ours"] / chosen.usd["on demand"] for chosen in found)
+    others = ", ".join(
+        f"{name} {regret(found, name):.2f}" for name in ("Eq. 11 as printed", "portfolio", "cheapest per CPU")
+    )
+    return [
+        Row("selection_regret", regret(found, "ours"), "share", f"dearer than the best; goal <= 0.10; {others}"),
+        Row("selection_cost_vs_ondemand", kept, "x", "gangs of 64 CPUs, each by its cheapest machines"),
+    ]
+
+
+def bag_rows(bags: Mapping[bool, Mapping[float, Sequence[Outcome]]]) -> list[Row]:
+    saved, unsaved = bags[True], bags[False]
+    usd = {h: statistics.fmean(bag.usd / bag.on_demand_usd for bag in played) for h, played in saved.items()}
+    rows = [
+        Row(
+            "cost_vs_ondemand",
+            statistics.fmean(usd.values()),
+            "x",
+            "at 0.47 of the on-demand price; " + ", ".join(f"jobs of {h:g} h: {x:.3f}" for h, x in usd.items()),
+        )
+    ]
+    lost = {h: statistics.fmean(bag.overhead for bag in played) for h, played in unsaved.items()}
+    for hours, played in unsaved.items():
+        kept = statistics.fmean(bag.overhead for bag in saved[hours])
+        undone = sum(not bag.done for bag in (*played, *saved[hours]))
+        against = f"{BAGS[hours]} jobs of {hours:g} h begun again when lost; with saves {kept:.4f}; {undone} undone"
+        rows.append(Row(f"overhead_of_preemptions_{hours:g}h", lost[hours], "share", against))
+    worst = max(lost.values())
+    rows.append(
+        Row("overhead_of_preemptions", worst, "share", "work done again, the worst of these; the paper: < 0.03")
+    )
+    return rows
+
+
+def _bag(asked: tuple[Split, float, int, int, bool]) -> Outcome:
+    split, hours, jobs, seed, saves = asked
+    return play_bag(split, hours, jobs, seed, saves=saves)
+
+
+def main() -> None:
+    asked = parser(__doc__.partition("\n\n")[0])
+    add_plot_option(asked, "figures like 5, 7, 8, 10 and 11 of the paper")
+    args = asked.parse_args()
+    check_plot(args.plot)
+    if not (data_folder() / FILE).exists():
+        print(f"skipped: {FILE} is not in {data_folder()}")
+        return
+    parts = list(splits(2 if args.quick else 5))
+    failed = by_length(parts)
+    longer = overheads(parts, repeats=2 if args.quick else 40)
+    found = [chosen for split in parts for chosen in choices(split)]
+    seeds = range(1 if args.quick else 3)
+    bags: dict[bool, dict[float, list[Outcome]]] = {True: {}, False: {}}
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        for saves, played in bags.items():
+            for hours, jobs in BAGS.items():
+                played[hours] = list(pool.map(_bag, [(split, hours, jobs, x, saves) for split in parts for x in seeds]))
+    table("jobs lost, by hours of a job", failed, list(failed["ours"]))
+    table("longer by saves and losses", longer, list(longer["programme"]))
+    print()
+    publish(
+        [*reuse_rows(failed), *saving_rows(longer, table_s(parts[0])), *choice_rows(found), *bag_rows(bags)], args.json
+    )
+    if args.plot is not None:
+        from benchmarks.scispot_plot import draw
+
+        draw(args.plot, parts, failed, found, bags[True])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Real lifetimes of preemptible machines, cut so that nothing is judged on machines it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.tables import data_folder
+from shoestring.models.lifetime_fit import fit
+from shoestring.models.lifetime_groups import scaled
+from shoestring.models.lifetime_kaplan_meier import KaplanMeier
+from shoestring.models.lifetime_model import HOUR_S, Floats, LifetimeModel
+from shoestring.models.lifetime_records import Lifetimes, read_lifetimes
+from shoestring.models.lifetime_saved import SavedLifetimes, fit_saved
+from shoestring.models.lifetime_scores import folds
+from shoestring.models.survival_table import SurvivalTable
+
+FILE = "google_preemptible_2019.csv.gz"
+DAY_S = 24 * HOUR_S
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What was fitted on four fifths of the days, and what became of the machines of the other fifth."""
+
+    saved: SavedLifetimes
+    printed: LifetimeModel
+    """The paper's model by the paper's procedure."""
+    held_out: Lifetimes
+
+    @property
+    def fitted(self) -> SurvivalTable:
+        return SurvivalTable.of(self.saved.pooled, until_s=DAY_S)
+
+    @property
+    def truth(self) -> LifetimeModel:
+        return self.truth_of(None)
+
+    def truth_of(self, machine: str | None) -> LifetimeModel:
+        """Kaplan and Meier's estimate from machines that no fit has seen; of one type, if that is asked for."""
+        seen = self.held_out
+        if machine is not None:
+            seen = seen.pick(np.array([name == machine for name in seen.machine]))
+        return KaplanMeier.of(seen.seconds, seen.taken, seen.limit_s)
+
+    def model_of(self, machine: str) -> LifetimeModel:
+        return scaled(self.saved.pooled, self.saved.multiplier(machine))
+
+
+def splits(count: int = FOLDS) -> Iterator[Split]:
+    """Days stay together: machines launched on one day share their fate."""
+    seen = read_lifetimes(data_folder() / FILE)
+    everyone = np.arange(len(seen))
+    for part in folds(seen, FOLDS)[:count]:
+        learned = seen.pick(np.setdiff1d(everyone, part))
+        yield Split(fit_saved(learned), fit("bathtub_printed", learned), seen.pick(part))
+
+
+class Draws:
+    """Lives of machines as they were, by the thousand, for replays: the same for everybody who plays."""
+
+    def __init__(self, model: LifetimeModel, seed: int, count: int = 20_000) -> None:
+        rng = np.random.default_rng(seed)
+        grid = np.arange(0.0, DAY_S + 1.0, 30.0)
+        gone = 1.0 - model.survival(grid)
+        lives: Floats = np.interp(rng.random(count), gone, grid)
+        self._lives = np.sort(np.minimum(lives, DAY_S))
+
+    def older_than(self, rng: np.random.Generator, age_s: float) -> float:
+        """How old a machine gets that has reached an age."""
+        first = int(np.searchsorted(self._lives, age_s, side="right"))
+        return DAY_S if first >= len(self._lives) else float(self._lives[rng.integers(first, len(self._lives))])

@@ -1,0 +1,52 @@
+"""How often jobs fail, by who decides whether an old machine is used again: the paper's Figures 5, 7 and 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from benchmarks.scispot_lives import Split
+from shoestring.models.lifetime_model import HOUR_S, Floats
+from shoestring.models.reuse import printed_reuse_saves_s, reuse_saves_s
+from shoestring.models.survival_table import SurvivalTable
+
+SETUP_S = 120.0
+LENGTHS_H = (0.25, 0.5, *map(float, range(1, 13)))
+AGES_S = np.arange(0.0, 24.0, 0.25) * HOUR_S
+
+Rule = Callable[[Split, float], Floats]
+"""For a job of this length and every age of `AGES_S`: is the old machine used?"""
+
+
+def _ours(split: Split, work_s: float) -> Floats:
+    return reuse_saves_s(split.fitted, work_s, AGES_S, SETUP_S) >= 0
+
+
+def _printed(split: Split, work_s: float) -> Floats:
+    lives = SurvivalTable.of(split.printed, until_s=24 * HOUR_S)
+    return printed_reuse_saves_s(lives, work_s, AGES_S) >= 0
+
+
+RULES: dict[str, Rule] = {
+    "memoryless": lambda _, __: np.ones(len(AGES_S), dtype=bool),
+    "age + job < 24 h": lambda _, work_s: AGES_S + work_s < 24 * HOUR_S,
+    "Eq. 10 as printed": _printed,
+    "ours": _ours,
+}
+
+
+def failures(splits: Sequence[Split], rule: Rule, hours: float) -> Floats:
+    """By the age of the machine that is there: the share of jobs lost, as the held-out machines have it."""
+    work_s = hours * HOUR_S
+    shares = []
+    for split in splits:
+        truth = SurvivalTable.of(split.truth, until_s=24 * HOUR_S)
+        old, new = 1.0 - truth.reaches(work_s, AGES_S), 1.0 - float(truth.reaches(work_s))
+        shares.append(np.where(rule(split, work_s), old, new))
+    return np.mean(shares, axis=0)
+
+
+def by_length(splits: Sequence[Split]) -> dict[str, dict[float, float]]:
+    """Mean over the ages of machines."""
+    return {name: {h: float(failures(splits, rule, h).mean()) for h in LENGTHS_H} for name, rule in RULES.items()}

@@ -1,0 +1,100 @@
+"""Saves by the checkpoint programme, and by Young and Daly."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring.checkpointing.programme import USUAL_SAVE_S, Programme
+from shoestring.checkpointing.young_daly import YoungDaly
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.records import Pace, Rest
+from shoestring.models.lives import Lives
+from shoestring.placement.cheapest import Cheapest
+from shoestring.testing.story import KEPT, SPEC, Story, story
+
+HOUR_S = 3600.0
+SPOT_LISTING = replace(SPEC.listings[0], max_life_s=24 * HOUR_S)
+LONG = replace(SPEC, listings=(SPOT_LISTING, SPEC.listings[1]), max_steps=100, deadline_s=20 * 24 * HOUR_S)
+
+
+def started(policy: Policy, *, timed_s: float | None, age_s: float = 0.0) -> tuple[Story, list[d.Decision]]:
+    """A job that starts on a machine of this age, with an earlier one done at so many seconds a step."""
+    run = story(Cheapest(), policy, lease="l0", job="j0", spec=LONG)
+    run.state.jobs["j0"].until_step = 100
+    if timed_s is not None:
+        run.add("j1", until_step=100)
+        run.state.jobs["j1"].status = "finished"
+        run.state.waiting.pop("j1", None)
+        run.state.jobs["j1"].paces["small", 1] = Pace(100, 100 * timed_s)
+        run.state.rests.append(Rest("j1", "finished", 100, 100, None))
+    run.state.leases["l0"].granted_at = 1.0 - age_s
+    return run, run.tell(e.TimerFired(at=1.0, name="tick"))
+
+
+def plans(decisions: list[d.Decision]) -> list[float]:
+    return [x.every_s for x in decisions if isinstance(x, d.PlanSaves)]
+
+
+def test_until_a_job_is_timed_saves_come_every_quarter_of_an_hour() -> None:
+    _, decisions = started(Programme(Lives()), timed_s=None)
+    assert plans(decisions) == [900.0]
+
+
+def test_a_new_machine_saves_sooner_than_one_that_has_proved_itself() -> None:
+    (new,), (proved,) = (plans(started(Programme(Lives()), timed_s=432.0, age_s=age)[1]) for age in (0.0, 6 * HOUR_S))
+    assert new < 0.6 * proved
+
+
+def test_after_every_save_the_next_is_planned_anew() -> None:
+    run, decisions = started(Programme(Lives()), timed_s=432.0)
+    run.tell(e.SegmentStarted(at=2.0, segment="s0"))
+    (first,) = plans(decisions)
+    run.happened(e.JobReported(at=2.0 + first, segment="s0", job="j0", step=6, metrics={}))
+    (second,) = plans(run.tell(replace(run.save("j0", 6), took_s=USUAL_SAVE_S)))
+    assert second > first
+
+
+def test_a_short_job_on_a_safe_machine_is_not_saved_on_the_way() -> None:
+    _, decisions = started(Programme(Lives()), timed_s=9.0, age_s=6 * HOUR_S)
+    (plan,) = [x for x in decisions if isinstance(x, d.PlanSaves)]
+    assert "not worth a save" in plan.why
+    assert plan.every_s >= 900.0
+
+
+def test_a_machine_near_the_end_of_its_day_is_left_right_after_a_save() -> None:
+    run, _ = started(Programme(Lives()), timed_s=432.0, age_s=23.97 * HOUR_S)
+    run.tell(e.SegmentStarted(at=2.0, segment="s0"))
+    (halt,) = run.tell(run.save("j0", 1))
+    assert isinstance(halt, d.HaltSegment)
+    assert "a new one is expected to do it sooner" in halt.why
+
+
+def test_nobody_saves_for_fear_on_a_machine_that_stays() -> None:
+    run = story(Cheapest(), Programme(Lives()), lease="l0", job="j0", offer=KEPT, spec=LONG)
+    assert plans(run.tell(e.TimerFired(at=1.0, name="tick"))) == []
+
+
+@pytest.mark.parametrize("policy", [Programme(Lives()), YoungDaly(Lives())])
+def test_a_notice_is_answered_as_always(policy: Policy) -> None:
+    run, _ = started(policy, timed_s=None)
+    (halt,) = [
+        x for x in run.tell(e.RevocationNoticed(at=50.0, lease="l0", gone_at=170.0)) if isinstance(x, d.HaltSegment)
+    ]
+    assert halt.grace_s == 120.0
+
+
+def test_young_and_dalys_interval_is_the_root_of_twice_save_times_life() -> None:
+    _, decisions = started(YoungDaly(Lives(), mean_life_s=HOUR_S), timed_s=None)
+    assert plans(decisions) == [pytest.approx(sqrt(2 * USUAL_SAVE_S * HOUR_S))]
+
+
+def test_fairly_compared_it_knows_how_long_machines_live() -> None:
+    (literature,), (fair,) = (
+        plans(started(YoungDaly(Lives(), mean_life_s=life_s), timed_s=None)[1]) for life_s in (HOUR_S, None)
+    )
+    assert 3.5 < fair / literature < 4.5  # the root of 16.6 hours by one

@@ -1,0 +1,110 @@
+"""Machines and how many of them, by expected dollars."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoestring.errors import SpecError
+from shoestring.models.portfolio import shares
+from shoestring.models.selection import Prospect, job_usd, next_to_use, printed_job_usd
+from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+
+
+def test_machines_that_stay_cost_what_they_are_rented_for() -> None:
+    assert job_usd(4, 0.5, 2 * HOUR_S, None) == pytest.approx(4.0)
+
+
+def test_a_gang_costs_what_many_gangs_played_cost_on_average() -> None:
+    rng, work_s, restart_s = np.random.default_rng(5), 2 * HOUR_S, 180.0
+
+    def played_s() -> float:
+        passed_s = 0.0
+        while (first := min(life_s(rng) for _ in range(4))) <= work_s:
+            passed_s += first + restart_s
+        return passed_s + work_s
+
+    seconds = [played_s() for _ in range(3000)]
+    error = 4 * np.std(seconds) / np.sqrt(len(seconds)) * 4 * 0.5 / HOUR_S
+    expected = job_usd(4, 0.5, work_s, YOUNG_DIE_FIRST, restart_s=restart_s)
+    assert expected == pytest.approx(np.mean(seconds) * 4 * 0.5 / HOUR_S, abs=error)
+
+
+def test_a_job_that_no_gang_outlives_has_no_price() -> None:
+    assert math.isinf(job_usd(1, 1.0, 25 * HOUR_S, YOUNG_DIE_FIRST))
+
+
+def test_in_print_many_small_machines_look_as_safe_as_one() -> None:
+    """Per CPU the price is the same: in print the cheapest is whatever scales best, however many machines it takes."""
+    many, one = (lambda n, work: printed_job_usd(n, 1.0 / n, work, YOUNG_DIE_FIRST)), job_usd
+    assert many(32, 0.99 * HOUR_S) < many(1, HOUR_S)
+    assert one(32, 1.0 / 32, 0.99 * HOUR_S, YOUNG_DIE_FIRST) > 5 * one(1, 1.0, HOUR_S, YOUNG_DIE_FIRST)
+
+
+def test_the_cheapest_is_used_when_nothing_else_could_be_cheaper() -> None:
+    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.3, 1.1)]
+    assert next_to_use(known, jobs_left=1000) == 0
+
+
+def test_what_might_be_cheaper_is_tried_while_enough_jobs_are_left_to_gain_by_it() -> None:
+    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9)]
+    assert next_to_use(known, jobs_left=100) == 1
+    assert next_to_use(known, jobs_left=3) == 0
+
+
+def test_what_turned_out_worse_is_left_alone() -> None:
+    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9, tried=True)]
+    assert next_to_use(known, jobs_left=100) == 0
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 1)), min_size=1, max_size=8), st.integers(1, 50))
+def test_every_candidate_is_tried_at_most_once(costs: list[tuple[float, float]], jobs: int) -> None:
+    prospects = [Prospect(usd, usd * hope) for usd, hope in costs]
+    uses: list[int] = []
+    for left in range(jobs, 0, -1):
+        at = next_to_use(prospects, left)
+        uses.append(at)
+        prospects[at] = Prospect(costs[at][0], costs[at][0], tried=True)
+    best = min(usd for usd, _ in costs)
+    dearer = [at for at in uses if costs[at][0] > best]
+    assert len(dearer) == len(set(dearer))
+
+
+def test_a_portfolio_takes_the_best_market_where_risk_does_not_count() -> None:
+    rng = np.random.default_rng(0)
+    returns = np.array([0.6, 0.7, 0.5]) + rng.normal(0, 0.1, (500, 3))
+    assert shares(returns, aversion=0.0).argmax() == 1
+
+
+def test_a_portfolio_spreads_over_markets_that_move_apart() -> None:
+    rng = np.random.default_rng(0)
+    common, apart = rng.normal(0, 0.1, 500), rng.normal(0, 0.1, 500)
+    returns = 0.6 + np.stack([common, common, apart], axis=1)
+    weights = shares(returns, aversion=100.0)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[2] == pytest.approx(0.5, abs=0.05)
+
+
+@given(st.integers(1, 6), st.floats(0, 50))
+@settings(deadline=None)
+def test_no_other_portfolio_is_better(markets: int, aversion: float) -> None:
+    rng = np.random.default_rng(markets)
+    returns = rng.normal(0.5, 0.2, (60, markets))
+    covariance = np.cov(returns.T, bias=True).reshape(markets, markets)
+
+    def worth(weights: np.ndarray) -> float:
+        return float(returns.mean(axis=0) @ weights - aversion * weights @ covariance @ weights)
+
+    best = worth(shares(returns, aversion))
+    assert all(worth(rng.dirichlet(np.ones(markets))) <= best + 1e-4 for _ in range(20))
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(SpecError, match="table"):
+        shares(np.array([1.0, 2.0]))
+    with pytest.raises(SpecError, match="aversion"):
+        shares(np.ones((3, 2)), aversion=-1.0)

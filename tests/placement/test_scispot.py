@@ -1,0 +1,137 @@
+"""SciSpot's placement: machines chosen, used again, kept and left by how long they live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from shoestring import recipes
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Policy
+from shoestring.kernel.records import Pace
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.types import Listing, Offer
+from shoestring.models.lives import Lives
+from shoestring.placement.scispot import SciSpot
+from shoestring.testing.policy_suite import PolicySuite
+from shoestring.testing.story import SPEC, ConstantPrices, Story
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+
+def machine(name: str, vcpus: float, usd: float, *, spot: bool = True) -> Listing:
+    offer = Offer(provider="gcp", zone="a", machine=name, spot=spot)
+    limit_s = DAY_S if spot else None
+    return Listing(offer=offer, vcpus=vcpus, memory_gb=8, on_demand_usd_per_hour=usd, max_life_s=limit_s)
+
+
+SMALL, LARGE = machine("small", 2, 1.0), machine("large", 8, 4.0)
+
+
+def bag(*listings: Listing, jobs: int = 4, hours: float = 6.0, **fields) -> Story:
+    """A bag whose first job is done, on the first of the machines, and took so many hours."""
+    fields = {"max_steps": 1, "deadline_s": 20 * DAY_S, "budget_usd": 1e4, "slice_s": 2 * DAY_S, **fields}
+    run = Story(SciSpot(Lives()), spec=replace(SPEC, listings=listings, **fields))
+    run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
+    run.begin()
+    run.add("j0", until_step=1)
+    asked = run.tell(e.TimerFired(at=1.0, name="tick"))
+    lease = next(x for x in asked if isinstance(x, d.RequestLease))
+    run.tell(e.LeaseGranted(at=60.0, lease=lease.lease))
+    run.tell(e.SegmentStarted(at=61.0, segment="s0"))
+    for number in range(1, jobs):
+        run.add(f"j{number}", until_step=1)
+    run.state.jobs["j0"].paces[lease.offer.machine, 1] = Pace(1, hours * HOUR_S)
+    return run
+
+
+def ended(run: Story, at: float) -> list[d.Decision]:
+    return run.tell(e.SegmentEnded(at=at, segment="s0", step=1, cause="reached"))
+
+
+def test_a_machine_that_has_proved_itself_takes_the_next_job() -> None:
+    run = bag(SMALL)
+    decisions = ended(run, at=61.0 + 6 * HOUR_S)
+    assert [x.job for x in decisions if isinstance(x, d.StartSegment)] == ["j1"]
+
+
+def test_a_machine_that_will_not_outlive_the_next_job_is_given_back_for_a_new_one() -> None:
+    run = bag(SMALL)
+    decisions = ended(run, at=20 * HOUR_S)
+    (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
+    assert left.lease == "l0"
+    assert "sooner on a new machine" in left.why
+    assert not [x for x in decisions if isinstance(x, d.StartSegment)]
+    assert [x for x in decisions if isinstance(x, d.RequestLease)]
+
+
+def test_a_machine_on_which_jobs_turned_out_dear_is_left_for_a_cheaper_kind() -> None:
+    run = bag(SMALL, LARGE, max_machines=1)
+    run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 0.5 * HOUR_S)}
+    decisions = ended(run, at=61.0 + 6 * HOUR_S)
+    (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
+    assert "on another kind" in left.why
+
+
+def test_a_spare_is_kept_to_its_break_even_and_then_given_back() -> None:
+    run = bag(SMALL, jobs=1)
+    run.add("j1", until_step=1)
+    run.tell(e.TimerFired(at=62.0, name="tick"))  # a machine for the second job
+    run.tell(e.LeaseGranted(at=120.0, lease="l1"))
+    run.tell(e.SegmentStarted(at=121.0, segment="s1"))
+    decisions = ended(run, at=61.0 + 6 * HOUR_S)
+    (kept,) = [x for x in decisions if isinstance(x, d.WakeAt)]
+    assert kept.about == "l0"
+    assert 60.0 < kept.at - (61.0 + 6 * HOUR_S) < HOUR_S
+    (left,) = [x for x in run.tell(e.TimerFired(at=kept.at, name=kept.name)) if isinstance(x, d.ReleaseLease)]
+    assert left.lease == "l0"
+
+
+def test_a_kind_that_might_be_cheaper_is_tried_once_at_a_time() -> None:
+    run = bag(SMALL, LARGE, jobs=40, max_machines=8)
+    ended(run, at=61.0 + 6 * HOUR_S)
+    asked = [lease.offer.machine for lease in run.state.leases.values()]
+    assert asked.count("large") == 1
+
+
+def test_with_few_jobs_left_nothing_is_tried() -> None:
+    run = bag(SMALL, LARGE, jobs=2, max_machines=8)
+    decisions = ended(run, at=20 * HOUR_S)
+    assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"small"}
+
+
+def test_where_the_cheapest_would_not_be_done_by_the_deadline_a_faster_one_is_taken() -> None:
+    run = bag(SMALL, LARGE, jobs=20, max_machines=2, deadline_s=2 * DAY_S)
+    run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
+    decisions = ended(run, at=20 * HOUR_S)
+    assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"large"}
+
+
+class _SciSpot(PolicySuite):
+    def policies(self, spec: RunSpec) -> Sequence[Policy]:
+        return recipes.build(spec)
+
+
+GIVEN = tuple({"x": number / 10} for number in range(9))
+
+
+class TestSciSpotKeepsTheContract(_SciSpot):
+    spec = replace(SPEC, recipe="scispot", given=GIVEN)
+
+
+class TestWithYoungAndDalyToo(_SciSpot):
+    spec = replace(SPEC, recipe="scispot", given=GIVEN, options={"checkpointing": "young_daly"})
+
+
+class TestWithoutSavesToo(_SciSpot):
+    spec = replace(SPEC, recipe="scispot", options={"checkpointing": "none"})
+
+
+@pytest.mark.parametrize("checkpointing", ["young_daly_1h", "periodic", "on_notice"])
+def test_saves_can_be_chosen_otherwise(checkpointing: str) -> None:
+    policies = recipes.build(replace(SPEC, recipe="scispot", options={"checkpointing": checkpointing}))
+    assert any(type(policy).__module__.startswith("shoestring.checkpointing") for policy in policies[2:3])
