@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,18 @@ def say_json(plain: object) -> None:
 def next_commands(*commands: str) -> None:
     """The useful commands after this one."""
     click.echo(f"next: {' · '.join(commands)}")
+
+
+def aligned(lines: Sequence[Sequence[str]], to_the_left: int) -> list[str]:
+    """Cells in columns: so many from the left as words, the others as numbers."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if index < to_the_left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def show_study(study: Study) -> None:

@@ -143,7 +143,14 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         lease.idle_since = None
         update_room(state, lease)
     job.segment = segment.id
+    job.saves_every_s = None
     set_status(state, job, "running")
+
+
+def _plan_saves(state: RunState, decision: d.PlanSaves) -> None:
+    segment = state.segments.get(decision.segment)
+    if segment is not None:  # it may have ended in this very turn
+        state.jobs[segment.job].saves_every_s = decision.every_s
 
 
 def _halt_segment(state: RunState, decision: d.HaltSegment) -> None:
@@ -203,6 +210,7 @@ DECISION_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     d.RequestLease: _request_lease,
     d.ExtendLease: _extend_lease,
     d.StartSegment: _start_segment,
+    d.PlanSaves: _plan_saves,
     d.HaltSegment: _halt_segment,
     d.ReleaseLease: _release_lease,
     d.DropCheckpoint: _drop_checkpoint,

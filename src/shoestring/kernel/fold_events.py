@@ -22,7 +22,7 @@ from shoestring.kernel.moves import (
     remove_lease,
     update_room,
 )
-from shoestring.kernel.records import Account
+from shoestring.kernel.records import Account, Save
 from shoestring.kernel.spec import amended
 from shoestring.kernel.state import STOPPED, RunState
 from shoestring.kernel.types import ON_DEMAND_LEAST_S
@@ -81,6 +81,8 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
     if event.cause in ("revoked", "lost"):
         account.revoked += 1
         state.revocations += 1
+        limit_s = state.listings[lease.offer].max_life_s
+        account.at_limit += limit_s is not None and seconds >= limit_s - 1.0
 
 
 def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
@@ -131,6 +133,7 @@ def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
         return
     job.checkpoints.append(event.ref)
     job.checkpoints.sort(key=lambda ref: ref.step)
+    job.last_save = Save(event.ref.size_bytes, event.took_s)
     job.step = max(job.step, event.step)
     segment = state.segments.get(event.segment)
     if segment is not None:

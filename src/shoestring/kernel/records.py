@@ -24,6 +24,13 @@ class Pace(msgspec.Struct):
     seconds: float = 0.0
 
 
+class Save(msgspec.Struct, frozen=True, gc=False):
+    """What writing a checkpoint took."""
+
+    size_bytes: int
+    took_s: float
+
+
 class Job(msgspec.Struct, kw_only=True):
     """One configuration to be run; progresses in steps, can be saved and continued."""
 
@@ -42,6 +49,10 @@ class Job(msgspec.Struct, kw_only=True):
     """The last step whose state still exists somewhere."""
     checkpoints: list[CheckpointRef] = []
     """Whole and in the store, oldest first."""
+    last_save: Save | None = None
+    """Known also when that checkpoint is gone."""
+    saves_every_s: float | None = None
+    """How often its latest segment was told to save by itself."""
     steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
     values: array[float] = msgspec.field(default_factory=lambda: array("d"))
     """The learning curve of the run's metric: `values[i]` was reported at `steps[i]`."""
@@ -163,3 +174,5 @@ class Account(msgspec.Struct, kw_only=True):
     on_demand_usd: float = 0.0
     """What the same seconds would have cost on demand."""
     revoked: int = 0
+    at_limit: int = 0
+    """Of those, how many had come to the provider's limit on lifetimes: no bad luck, and known beforehand."""

@@ -1,0 +1,282 @@
+"""`shoestring lifetimes`: learn how long machines live, look at it, and judge what was learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoestring.cli.options import JSON, STORE
+from shoestring.cli.output import aligned, next_commands, say_json
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetime_fit import Method
+    from shoestring.models.lifetime_saved import SavedLifetimes
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+LIMIT = click.option(
+    "--limit", metavar="TIME", help="The age at which the provider takes every machine back, e.g. 24h."
+)
+MACHINES = click.option("--machines", metavar="NAMES", help="Only these machine types, separated by commas.")
+ZONES = click.option("--zones", metavar="NAMES", help="Only these zones, separated by commas.")
+RUNS = click.option("--runs", multiple=True, metavar="RUN", help="The machines of this run of yours; more than once.")
+
+
+@click.group(short_help="How long do machines live? Learn it from lifetimes, look at it, judge it.")
+def command() -> None:
+    """How long does a machine live until it is taken away? Learned from lifetimes, of others and of your own machines.
+
+    FILE is CSV with the columns lifetime_s and taken (true, or false for a machine that was given back: it lived at
+    least so long) and, where known, machine, zone, launched_at (UTC) and limit_s.
+
+    \b
+      shoestring lifetimes eval lifetimes.csv                     which model can be believed?
+      shoestring lifetimes fit lifetimes.csv -o lives.json        fit one, with what is known of kinds of machines
+      shoestring lifetimes fit lifetimes.csv --runs mybag -o lives.json       and with what my machines came to
+      shoestring lifetimes show lives.json --work 6h --plot lives.svg
+    """
+
+
+@command.command("fit", short_help="Fit a model and save it.")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Where to save it."
+)
+@click.option("--model", "name", metavar="NAME", help="[default: weibull_atom; without a limit weibull]")
+@click.option(
+    "--by",
+    type=click.Choice(["likelihood", "least-squares"]),
+    help="What is made small: the surprise at all machines, or the distance to those taken away, as in the paper.",
+)
+@RUNS
+@LIMIT
+@MACHINES
+@ZONES
+@STORE
+def fit(
+    file: Path | None,
+    output: Path,
+    name: str | None,
+    by: str | None,
+    runs: tuple[str, ...],
+    limit: str | None,
+    machines: str | None,
+    zones: str | None,
+    store: str | None,
+) -> None:
+    """Fit a model to the lifetimes in FILE, to your own runs, or to FILE with your own runs beside it.
+
+    Machines that were given back count as alive up to then. Machine types, zones and times of launch become multiples
+    of the pooled hazard, near 1 where little was seen; with both FILE and --runs, your own machines do too.
+
+    \b
+      shoestring lifetimes fit lifetimes.csv -o lives.json
+      shoestring lifetimes fit --runs monday --runs tuesday -o lives.json
+      shoestring lifetimes fit lifetimes.csv --model bathtub_printed -o paper.json
+    """
+    from shoestring.errors import SpecError
+    from shoestring.lifetimes import of_runs, save
+    from shoestring.models.lifetime_records import read_lifetimes
+    from shoestring.models.lifetime_saved import fit_saved, with_own
+
+    only: dict[str, Any] = {"limit_s": _limit_s(limit), "machines": _words(machines), "zones": _words(zones)}
+    method: Method | None = None if by is None else "likelihood" if by == "likelihood" else "least_squares"
+    own = of_runs(runs, store, **only) if runs else None
+    if file is not None:
+        saved = fit_saved(read_lifetimes(file, **only), name, method)
+        saved = saved if own is None else with_own(saved, own)
+    elif own is not None:
+        saved = fit_saved(own, name, method)
+    else:
+        raise SpecError("there is nothing to learn from", hint="give a file of lifetimes, or your own runs with --runs")
+    save(saved, output)
+    click.echo(_about(saved))
+    if saved.own is not None and own is not None:
+        click.echo(
+            f"yours: {len(own)} machines, {saved.own.deaths:.0f} taken before the limit where {saved.own.expected:.1f}"
+            f" were to be expected: hazard x{saved.own_multiplier:.2f}"
+        )
+    click.echo(f"saved to {output}")
+    next_commands(f"shoestring lifetimes show {output}", *([f"shoestring lifetimes eval {file}"] if file else []))
+
+
+@command.command("show", short_help="Survival, risk and kinds of machines, of a saved model.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--work", default="1h", show_default=True, metavar="TIME", help="A job that needs so long in one piece.")
+@click.option("--machine", default="", metavar="NAME", help="A machine of this type.  [default: all together]")
+@click.option("--zone", default="", metavar="NAME", help="A machine in this zone.")
+@click.option("--data", type=click.Path(path_type=Path), help="Draw these lifetimes beside it.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it there, by kind (SVG).")
+@JSON
+def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plot: Path | None, as_json: bool) -> None:
+    """How long do machines of the saved MODEL live, and how likely does a job end in time on one of an age?
+
+    \b
+      shoestring lifetimes show lives.json --work 6h
+      shoestring lifetimes show lives.json --machine n1-highcpu-32 --zone us-central1-c
+      shoestring lifetimes show lives.json --data lifetimes.csv --plot lives.svg
+    """
+    from shoestring.lifetimes import draw_kinds, load
+    from shoestring.models.lifetime_records import read_lifetimes
+    from shoestring.units import parse_duration_s, show_duration
+
+    work_s = parse_duration_s(work, "--work")
+    saved = load(model)
+    one = saved.model_for(machine, zone)
+    rows = _by_age(saved, machine, zone, work_s)
+    if plot is not None:
+        draw_kinds(plot, saved, None if data is None else read_lifetimes(data, limit_s=saved.pooled.limit_s))
+    if as_json:
+        told = {"name": saved.name, "by": saved.by, "mean_s": one.mean_s(), "work_s": work_s}
+        say_json(told | {"multiplier": saved.multiplier(machine, zone), "ages": rows, "kinds": _kinds(saved)})
+        return
+    click.echo(_about(saved))
+    click.echo(f"a machine lives {show_duration(one.mean_s())} on average")
+    click.echo("")
+    titles = ("age", "still there", "hazard an hour", f"gone within {work}", "lost on average", "left to live")
+    cells = [
+        (
+            show_duration(row["age_s"]) if row["age_s"] else "new",
+            f"{row['survival']:.1%}",
+            f"{row['hazard_per_h']:.3f}",
+            f"{row['failure']:.1%}",
+            show_duration(row["loss_s"]),
+            show_duration(row["left_s"]),
+        )
+        for row in rows
+    ]
+    for line in aligned([titles, *cells], to_the_left=1):
+        click.echo(line)
+    _show_kinds(saved)
+    if plot is not None:
+        click.echo(f"drew it to {plot}")
+
+
+@command.command("eval", short_help="Which model can be believed? Judged on machines it has not seen.")
+@FILE
+@click.option("--models", metavar="NAMES", help="By commas.  [default: all]")
+@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Parts to leave out in turn.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the models beside the data (SVG).")
+@LIMIT
+@MACHINES
+@ZONES
+@JSON
+def evaluate(
+    file: Path,
+    models: str | None,
+    folds: int,
+    plot: Path | None,
+    limit: str | None,
+    machines: str | None,
+    zones: str | None,
+    as_json: bool,
+) -> None:
+    """Judge models on FILE: each part of the machines is foretold by a model that was fitted to the others.
+
+    Machines that were launched on the same day stay in one part. Higher log-likelihoods are better; KS is the largest
+    distance between the shares foretold and counted, 0 at best. Machines that were given back count as alive in both.
+
+    \b
+      shoestring lifetimes eval lifetimes.csv
+      shoestring lifetimes eval lifetimes.csv --models weibull_atom,bathtub_printed --plot models.svg
+    """
+    from dataclasses import asdict
+
+    from shoestring.lifetimes import draw_models, judged
+    from shoestring.models.lifetime_fit import suitable
+    from shoestring.models.lifetime_records import read_lifetimes
+    from shoestring.units import show_duration
+
+    seen = read_lifetimes(file, limit_s=_limit_s(limit), machines=_words(machines), zones=_words(zones))
+    names = _words(models) or suitable(seen)
+    found = sorted(judged(seen, names, folds), key=lambda row: -row.log_likelihood)
+    if plot is not None:
+        draw_models(plot, seen, names)
+    if as_json:
+        say_json([asdict(row) for row in found])
+        return
+    click.echo(f"{len(seen)} machines, {int(seen.taken.sum())} taken away, {int(seen.at_limit.sum())} at the limit")
+    cells = [(row.model, f"{row.log_likelihood:.3f}", f"{row.ks:.3f}", show_duration(row.mean_s)) for row in found]
+    for line in aligned([("model", "log-likelihood", "KS", "mean life"), *cells], to_the_left=1):
+        click.echo(line)
+    if plot is not None:
+        click.echo(f"drew them to {plot}")
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+def _by_age(saved: SavedLifetimes, machine: str, zone: str, work_s: float) -> list[dict[str, float]]:
+    import numpy as np
+
+    model = saved.model_for(machine, zone)
+    ages = np.array([age for age in AGES_S if float(model.survival(age)) > NOBODY])
+    told = {
+        "age_s": ages,
+        "survival": model.survival(ages),
+        # at age 0 some hazards are infinite: a minute later says what people want to know
+        "hazard_per_h": model.hazard(np.maximum(ages, 60.0)) * 3600.0,
+        "failure": model.failure_within(work_s, ages),
+        "loss_s": model.expected_loss_s(work_s, ages),
+        "left_s": model.expected_stay_s(np.inf, ages),
+    }
+    return [{name: float(values[row]) for name, values in told.items()} for row in range(len(ages))]
+
+
+AGES_S = tuple(hours * 3600.0 for hours in (0, 0.5, 1, 2, 4, 8, 12, 16, 20, 23, 36, 48, 96))
+NOBODY = 0.001
+
+
+def _kinds(saved: SavedLifetimes) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        kinds.trait: {
+            name: {"deaths": kind.deaths, "expected": kind.expected, "multiplier": kinds.multiplier(name)}
+            for name, kind in kinds.kinds.items()
+        }
+        for kinds in saved.kinds
+    }
+    if saved.own is not None:
+        told["own"] = {
+            "deaths": saved.own.deaths,
+            "expected": saved.own.expected,
+            "multiplier": saved.own_multiplier,
+        }
+    return told
+
+
+def _show_kinds(saved: SavedLifetimes) -> None:
+    rows: list[tuple[str, ...]] = [
+        (kinds.trait, name, f"{kind.deaths:.0f}", f"{kind.expected:.1f}", f"x{kinds.multiplier(name):.2f}")
+        for kinds in saved.kinds
+        for name, kind in kinds.kinds.items()
+    ]
+    if saved.own is not None:
+        rows.append(("own", "", f"{saved.own.deaths:.0f}", f"{saved.own.expected:.1f}", f"x{saved.own_multiplier:.2f}"))
+    if rows:
+        click.echo("")
+        for line in aligned([("kind", "", "deaths", "expected", "hazard"), *rows], to_the_left=2):
+            click.echo(line)
+
+
+def _about(saved: SavedLifetimes) -> str:
+    from shoestring.units import show_duration
+
+    limit_s = saved.pooled.limit_s
+    limit = "" if limit_s is None else f", all at {show_duration(limit_s)} at the latest"
+    return f"{saved.name} from {saved.machines} machines, {saved.taken} of them taken away{limit}"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _limit_s(text: str | None) -> float | None:
+    from shoestring.errors import SpecError
+    from shoestring.units import parse_duration_s
+
+    if text is None:
+        return None
+    seconds = parse_duration_s(text, "--limit")
+    if not seconds > 0:
+        raise SpecError("--limit must be more than 0", hint="for example 24h; leave it out where there is none")
+    return seconds
