@@ -14,7 +14,7 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.types import Listing, Offer
+from shoestring.kernel.types import Listing, Offer, Value
 from shoestring.market.lifetimes import Exponential
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
@@ -28,7 +28,25 @@ START = 1_700_000_000.0
 MODEL_BASED = ("tpe", "asha_tpe", "bohb")
 ELASTIC = ("seer", "seer_as_printed", "hypersched", "elastic_hyperband", "elastic_grid", "elastic_successive_halving")
 CLASSIC = ("random", "grid", "successive_halving", "asha", "hyperband")
-RECIPES = (*CLASSIC, "flex", "theta", "theta_adaptive", "spottune", *MODEL_BASED, *ELASTIC)
+PLACEMENTS = (
+    "cheapest",
+    "cheapest",
+    "cheapest_step",
+    "refund_seeking",
+    "as_printed",
+    "slack",
+    "greedy",
+    "uniform_progress",
+    "on_demand",
+)
+PREDICTING = ("cheapest_step", "refund_seeking", "as_printed")
+SAVING = ("on_notice", "periodic", "on_notice", "periodic", "programme", "young_daly", "none")
+RECIPES = (
+    *CLASSIC,
+    *("flex", "theta", "theta_adaptive", "spottune", "spottune_as_printed", "scispot"),
+    *MODEL_BASED,
+    *ELASTIC,
+)
 
 
 @dataclass(frozen=True)
@@ -116,8 +134,8 @@ def random_case(rng: random.Random) -> Case:
         wind_down_s=min(120.0, deadline_s / 20),
         recipe=(recipe := rng.choice(RECIPES)),
         options={
-            "placement": rng.choice(("cheapest", "cheapest_step", "slack", "on_demand")),
-            "checkpointing": rng.choice(("on_notice", "periodic")),
+            **({} if recipe == "scispot" else _placing(rng)),  # it places by itself
+            "checkpointing": rng.choice(SAVING),
             **({"startup": 1} if recipe in MODEL_BASED else {}),
             **({"t_min_s": deadline_s / 12} if recipe in ELASTIC else {}),  # a stage or two, and not hundreds of trials
         },
@@ -140,6 +158,15 @@ def random_case(rng: random.Random) -> Case:
         checkpoint_gb=rng.choice((None, 0.05, 20.0)),
         trouble_share=rng.choice((0.0, 0.0, 0.05)),
     )
+
+
+def _placing(rng: random.Random) -> dict[str, Value]:
+    placement = rng.choice(PLACEMENTS)
+    return {
+        "placement": placement,
+        **({"rotate": "20m"} if placement.startswith("cheapest") and rng.random() < 0.3 else {}),
+        **({"revocations": rng.choice(("assumed", "frequency"))} if placement in PREDICTING else {}),
+    }
 
 
 def _possible(spec: RunSpec) -> RunSpec:

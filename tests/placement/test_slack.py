@@ -46,7 +46,7 @@ def running(*, step: int, at: float, spec=SPEC, prices: dict[Offer, float] | Non
 
 
 def look(run: Story, at: float) -> list[d.Decision]:
-    return run.tell(e.TimerFired(at=at, name=f"{WATCH}l0"))
+    return run.tell(e.TimerFired(at=at, name=WATCH))
 
 
 def orders(decided: list[d.Decision]) -> list[d.Decision]:
@@ -120,7 +120,7 @@ def test_it_moves_to_another_zone_only_when_that_pays(there: float, moves: bool)
         assert [x.leases for x in moved if isinstance(x, d.StartSegment)] == [("l1",)]
 
 
-def with_a_way_out(case: Case) -> Case:
+def with_a_way_out(case: Case, placement: str = "slack") -> Case:
     """The same market, with every machine to be had on demand too."""
     kept = [
         replace(listing, offer=replace(listing.offer, spot=False), billing="per_second", max_life_s=None)
@@ -128,8 +128,12 @@ def with_a_way_out(case: Case) -> Case:
         if listing.offer.spot
     ]
     listings = {listing.offer: listing for listing in (*case.spec.listings, *kept)}
-    options = {**case.spec.options, "placement": "slack"}
-    spec = replace(case.spec, listings=tuple(listings.values()), options=options, budget_usd=50.0)
+    recipe, others = case.spec.recipe, dict(case.spec.options)
+    if "placement" not in others:  # one that chooses its machines itself
+        recipe, others = "asha", {}
+    others = {name: value for name, value in others.items() if name not in ("rotate", "revocations")}
+    options = {**others, "placement": placement}
+    spec = replace(case.spec, recipe=recipe, listings=tuple(listings.values()), options=options, budget_usd=50.0)
     return dataclasses.replace(case, spec=spec)
 
 

@@ -1,38 +1,43 @@
 """Spot machines where an hour of work is cheapest, with the deadline guaranteed by on-demand ones.
 
-Each trial is looked at by itself: what is left of its work and its time goes to `slack_choice.choose`, the function
-that the benchmark plays, and what it answers is put into the words of the kernel. A machine to move to is rented first;
-the trial saves and stops where it is only when that one is there.
+Each trial is looked at by itself: what is left of its work and its time goes to a rule (`slack_wish`), the same that
+the benchmark plays, and what it answers is put into the words of the kernel. A machine to move to is rented first; the
+trial saves and stops where it is only when that one is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Job, Lease, Segment
+from shoestring.kernel.records import Lease, Segment
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.buying import Ranked, rent_missing
 from shoestring.placement.gathering import gather
 from shoestring.placement.matching import PLACEMENT_WAKERS, release_idle, request, start_waiting_jobs
-from shoestring.placement.on_demand import on_demand_offers
 from shoestring.placement.pricing import per_slot
 from shoestring.placement.seating import has_time
-from shoestring.placement.slack_choice import choose
-from shoestring.placement.slack_guarantee import Kind, Situation
-from shoestring.placement.slack_market import SpotMarket, programme_for, spot_market
-from shoestring.placement.slack_nets import LOOK_S, UNTIMED, Net, machines_known, net_of
+from shoestring.placement.slack_guarantee import Kind, Wish, guarded, may_start_on_spot
+from shoestring.placement.slack_market import no_move_pays, spot_market, spot_may_come
+from shoestring.placement.slack_nets import LOOK_S, SETUP_S, UNTIMED, Turn, has_plenty, net_of, work_at_most_s
+from shoestring.placement.slack_way_out import cheapest_steps
+from shoestring.placement.slack_wish import Rule, wish_of
 from shoestring.units import show_duration
 
-WATCH = "slack:"
+WATCH = "slack"
+"""The timer of the next look at everybody."""
+WATCH_ONE = "slack:"
+"""That of a machine whose trial has little slack."""
 MOST_UNWATCHED_S = 1800.0
-"""Prices move slowly: whether a move would pay is asked this often at least."""
+"""Prices move slowly: whether a move would pay is asked this often."""
+UNTIMED_UNWATCHED_SHARE = 0.02
+"""Of the time: how soon it is looked whether steps have been timed by now."""
 UNTIMED_SPARE_SHARE = 0.15
 """While no step has been timed, the last share of the time is for on-demand machines, as with `cheapest`."""
 
@@ -43,45 +48,148 @@ class Slack:
     gathers: bool = False
     """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
     so that those it leaves can be given back."""
-    wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS | {e.SegmentStarted}
+    rule: Rule = "slack"
+    """What decides within the guarantee."""
+    wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        yield from _give_back_what_was_left(state)
+        turn = Turn(state)
+        yield from _give_back_what_was_left(turn)
         yield from start_waiting_jobs(state, widest_first=self.gathers)
-        yield from rent_missing(state, _ranked)
-        claimed = _claimed_by_those_who_left(state)
-        for segment in list(state.segments.values()):
-            if isinstance(event, e.LeaseGranted) or f"{WATCH}{segment.leases[0]}" not in state.timers:
-                yield from _watch(state, segment, claimed)
+        yield from rent_missing(state, lambda _: self._ranked(turn))
+        if state.segments and _can_choose(state):
+            yield from self._look(turn, event)
         if self.gathers:
             yield from gather(state)
         yield from release_idle(state, self.idle_s)
 
-
-def _ranked(state: RunView) -> Ranked:
-    """For the trial that has waited longest: spot where the useful hour is cheapest, on demand where that is wiser, or
-    nothing, which is to wait until a zone has machines again."""
-    job = state.jobs[next(iter(state.waiting))]
-    kept, net = _on_demand_for(state, job), net_of(state, job)
-    if net is None:
-        market = spot_market(state, job, work_left_s=3600.0)
-        spot = market.ranked(UNTIMED)
-        near = state.deadline_at - state.now < UNTIMED_SPARE_SHARE * state.spec.deadline_s
-        return [*kept, *spot] if near else [*spot, *kept]
-    market = spot_market(state, job, net.now.work_left_s)
-    spot = market.ranked(net.switching)
-    if not kept:
-        return spot
-    match _choice(state, net.now, net, market, kept[0][0]):
-        case Kind.ON_DEMAND, _:
-            why = f"{show_duration(max(0.0, net.now.slack_s))} of slack"
-            return [*((offer, f"{why}; {reason}") for offer, reason in kept), *spot]
-        case Kind.SPOT, _:
+    def _ranked(self, turn: Turn) -> Ranked:
+        """For the trial that has waited longest: spot where the useful hour is cheapest, on demand where that is wiser,
+        or nothing, which is to wait until a zone has machines again."""
+        state = turn.state
+        job = state.jobs[next(iter(state.waiting))]
+        net = net_of(turn, job)
+        market = spot_market(turn, job, net)
+        if net is None:
+            spot, kept = market.ranked(UNTIMED), cheapest_steps(turn.speeds, state, job)
+            near = state.deadline_at - state.now < UNTIMED_SPARE_SHARE * state.spec.deadline_s
+            return [*kept, *spot] if near else [*spot, *kept]
+        spot = market.ranked(net.switching)
+        if not net.kept:
             return spot
-        case _:
-            return []
+        if net.hopeless or not (market.quotes or spot_may_come(turn, job, net)):
+            return [*spot, *net.kept]
+        match wish_of(self.rule, turn, net, market).kind:
+            case Kind.ON_DEMAND:
+                why = f"{show_duration(max(0.0, net.now.slack_s))} of slack"
+                return [*((offer, f"{why}; {reason}") for offer, reason in net.kept), *spot]
+            case Kind.SPOT:
+                return spot
+            case _:
+                return []
+
+    def _look(self, turn: Turn, event: e.Event) -> Iterator[d.Decision]:
+        """At everybody when that is due, or when a machine has come that somebody wants to move to; else at those who
+        have little slack, and at who has just started."""
+        state = turn.state
+        due = WATCH not in state.timers
+        if due or (isinstance(event, e.LeaseGranted) and state.idle):
+            looked = list(state.segments.values())
+        else:
+            looked = _concerned(state, event)
+        claimed = _claimed_by_those_who_left(state) if looked else set()
+        for segment in looked:
+            yield from self._watch(turn, segment, claimed)
+        if due and state.segments:
+            unwatched_s = MOST_UNWATCHED_S
+            if not any(segment.pace.steps for segment in state.segments.values()):
+                unwatched_s = min(unwatched_s, max(LOOK_S, UNTIMED_UNWATCHED_SHARE * state.spec.deadline_s))
+            yield d.WakeAt(
+                name=WATCH,
+                at=state.now + unwatched_s,
+                about=next(iter(state.segments.values())).leases[0],
+                why="a move could pay then, or slack be short",
+            )
+
+    def _watch(self, turn: Turn, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
+        """One running trial: does it stay, save, or go elsewhere? And must that be asked again before the next look?
+        Machines that it is going to take are added to those claimed."""
+        state = turn.state
+        job, lease = state.jobs[segment.job], state.leases[segment.leases[0]]
+        if segment.halting or not _may_move(state, segment, lease):
+            return
+        work_s = work_at_most_s(turn, job)
+        if work_s is None:
+            return
+        settled = lease.offer.spot and (segment.running_since is None or no_move_pays(turn, job, lease.offer, work_s))
+        if settled and has_plenty(turn, work_s, 3 * MOST_UNWATCHED_S):
+            return
+        net = net_of(turn, job)
+        if net is None or not net.kept or net.hopeless:
+            return
+        spare_s = net.now.slack_s - net.switching.line_s - LOOK_S
+        goal = lease.offer
+        if settled or (lease.offer.spot and not may_start_on_spot(net.now.slack_s, net.switching)):
+            # It could not move, whatever the market were like: only the guarantee has a say.
+            kind = guarded(Wish(Kind.SPOT, net.now.zone), net.now, net.switching).kind
+        else:
+            market = spot_market(turn, job, net)
+            net = replace(net, now=net.now.at(market.place(lease.offer)))
+            wish = wish_of(self.rule, turn, net, market)
+            kind = wish.kind
+            if kind is Kind.SPOT and wish.zone >= 0:
+                goal = market.offers[wish.zone]
+        if kind is Kind.SAVE:
+            yield d.SaveCheckpoint(
+                segment=segment.id, why="little slack is left: what is saved cannot be lost any more"
+            )
+        elif kind is Kind.ON_DEMAND and lease.offer.spot:
+            why = f"{show_duration(max(0.0, net.now.slack_s))} of slack is left, a loss would cost the deadline"
+            yield from _move(state, segment, [offer for offer, _ in net.kept], why, claimed)
+        elif goal != lease.offer and not state.waiting:
+            why = f"{goal} is worth the move: ${state.usd_per_hour(goal):.4f}/h"
+            yield from _move(state, segment, [goal], why, claimed)
+        # Nobody takes an on-demand machine away. On spot slack cannot fall faster than time passes, but the pace by
+        # which it is reckoned may turn out slower: look at half of the way.
+        if lease.offer.spot and spare_s / 2 < MOST_UNWATCHED_S and f"{WATCH_ONE}{lease.id}" not in state.timers:
+            yield d.WakeAt(
+                name=f"{WATCH_ONE}{lease.id}",
+                at=state.now + max(LOOK_S, spare_s / 2),
+                about=lease.id,
+                why="slack could run out then",
+            )
+
+
+@dataclass(frozen=True)
+class Greedy(Slack):
+    """Spot while there is any; on demand at the last moment, and to the end."""
+
+    rule: Rule = "greedy"
+
+
+@dataclass(frozen=True)
+class UniformProgress(Slack):
+    """On demand whenever the study is behind the clock; two set-ups ahead of it, back to spot."""
+
+    rule: Rule = "uniform_progress"
+
+
+def _can_choose(state: RunView) -> bool:
+    """Are there machines of both kinds? Only then is there anything to look after."""
+    return state.memo("slack can choose", lambda: len({listing.offer.spot for listing in state.listings.values()}) > 1)
+
+
+def _concerned(state: RunView, event: e.Event) -> list[Segment]:
+    """By this event, and by what was decided in this turn."""
+    found: list[Segment] = []
+    if isinstance(event, e.TimerFired) and event.name.startswith(WATCH_ONE):
+        found += state.segments_on(LeaseId(event.name.removeprefix(WATCH_ONE)))
+    for taken in state.taken:
+        if isinstance(taken, d.StartSegment) and taken.segment in state.segments:
+            found.append(state.segments[taken.segment])
+    return found
 
 
 def _claimed_by_those_who_left(state: RunView) -> set[LeaseId]:
@@ -90,45 +198,12 @@ def _claimed_by_those_who_left(state: RunView) -> set[LeaseId]:
     return set(islice(state.idle, stopping))
 
 
-def _watch(state: RunView, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
-    """One running trial: does it stay, save, or go elsewhere? And when must that be asked again? Machines that it is
-    going to take are added to those claimed."""
-    job = state.jobs[segment.job]
-    lease = state.leases[segment.leases[0]]
-    net, kept = net_of(state, job), _on_demand_for(state, job)
-    if net is None or not kept or segment.halting or not _may_move(state, segment, lease):
-        return
-    market = spot_market(state, job, net.now.work_left_s)
-    situation = _at(net.now, market.place(lease.offer))
-    kind, zone = _choice(state, situation, net, market, kept[0][0])
-    if kind is Kind.SAVE:
-        yield d.SaveCheckpoint(segment=segment.id, why="little slack is left: what is saved cannot be lost any more")
-    elif kind is Kind.ON_DEMAND and lease.offer.spot:
-        why = f"{show_duration(max(0.0, situation.slack_s))} of slack is left, a loss would cost the deadline"
-        yield from _move(state, segment, [offer for offer, _ in kept], why, claimed)
-    elif kind is Kind.SPOT and zone >= 0 and market.offers[zone] != lease.offer and not state.waiting:
-        offer = market.offers[zone]
-        why = f"{offer} is worth the move: ${state.usd_per_hour(offer):.4f}/h"
-        yield from _move(state, segment, [offer], why, claimed)
-    if f"{WATCH}{lease.id}" not in state.timers:
-        # Nobody takes an on-demand machine away. On spot slack cannot fall faster than time passes, but the pace by
-        # which it is reckoned may turn out slower: look at half of the way.
-        spare_s = (situation.slack_s - net.switching.line_s - LOOK_S) / 2
-        if situation.here is Kind.ON_DEMAND:
-            spare_s = MOST_UNWATCHED_S
-        yield d.WakeAt(
-            name=f"{WATCH}{lease.id}",
-            at=state.now + min(MOST_UNWATCHED_S, max(LOOK_S, spare_s)),
-            about=lease.id,
-            why="slack could run out then, or a move pay",
-        )
-
-
 def _move(
     state: RunView, segment: Segment, offers: list[Offer], why: str, claimed: set[LeaseId]
 ) -> Iterator[d.Decision]:
     """Stop where it is once a machine to go to is idle, and rent that first. Where no more machines are allowed, the
-    one it has must go before another can come: only the guarantee is worth that."""
+    one it has must go before another can come: only the guarantee is worth that, and only while nobody queues, who
+    would take its place."""
     slots = segment.slots
     open_to_it = [
         lease
@@ -147,28 +222,35 @@ def _move(
                 if state.refusals == refusals:
                     claimed.add(asked)
                     return
-    elif not offers[0].spot and not state.coming:
+    elif not offers[0].spot and not state.coming and not state.waiting:
         yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for another: {why}")
 
 
-def _give_back_what_was_left(state: RunView) -> Iterator[d.Decision]:
+def _give_back_what_was_left(turn: Turn) -> Iterator[d.Decision]:
     """With more idle machines than trials that wait, the ones too many go before anybody sits down, or whoever moved
     could end up where it came from. Near the line spot machines go first, one of them also to make room for an
     on-demand machine where no more may be rented; else the dearest."""
-    if not state.waiting or not state.idle:
+    state = turn.state
+    surplus = len(state.idle) - len(state.waiting)
+    full = state.in_hand >= state.spec.max_machines
+    if not state.waiting or not state.idle or not (surplus > 0 or full):
         return
     job = state.jobs[next(iter(state.waiting))]
-    net = net_of(state, job)
-    surplus = len(state.idle) - len(state.waiting)
+    work_s = work_at_most_s(turn, job)
+    if work_s is None or (surplus <= 0 and has_plenty(turn, work_s, 4 * SETUP_S)):
+        return
+    net = net_of(turn, job)
     gangs = surplus > 0 and any(state.jobs[waits].slots > state.largest_slots for waits in state.waiting)
     if net is None or gangs:
         return
-    pressed = net.now.slack_s < net.switching.line_s + net.switching.setup_s
+    # A trial that has just saved in order to move has won what was unsaved, a step or more: it moves all the same.
+    pressed = net.now.slack_s < net.switching.line_s + net.switching.setup_s + net.switching.save_s
     idle = [lease for lease in map(state.leases.__getitem__, state.idle) if lease.slots >= job.slots]
     spot = [lease for lease in idle if lease.offer.spot]
     kept = [lease for lease in idle if not lease.offer.spot]
     surplus -= len(state.idle) - len(idle)
-    if pressed and spot and not kept and state.in_hand >= state.spec.max_machines and _on_demand_for(state, job):
+    no_spot = not may_start_on_spot(net.now.slack_s, net.switching)
+    if no_spot and spot and not kept and full and net.kept and not net.hopeless:
         surplus = 1
     dearest_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))
     for lease in [*dearest_first, *kept] if pressed else [*kept, *dearest_first]:
@@ -181,27 +263,6 @@ def _give_back_what_was_left(state: RunView) -> Iterator[d.Decision]:
         )
 
 
-def _choice(state: RunView, now: Situation, net: Net, market: SpotMarket, kept: Offer) -> tuple[Kind, int]:
-    listing = state.listings[kept]
-    kept_usd = per_slot(listing.on_demand_usd_per_hour, listing)
-    programme = programme_for(
-        state, market, net.switching, kept_usd, now.work_left_s + now.unsaved_s, max(0.0, now.slack_s)
-    )
-    wish = choose(now, net.switching, programme, market.quotes)
-    return wish.kind, wish.zone
-
-
-def _on_demand_for(state: RunView, job: Job) -> Ranked:
-    """Machines that it was timed on come first: a slower one could not keep what is promised."""
-    known = machines_known(state, job)
-    fitting = [
-        (offer, why)
-        for offer, why in on_demand_offers(state)
-        if job.offer in (None, offer) and state.listings[offer].slots >= min(job.slots, state.largest_slots)
-    ]
-    return sorted(fitting, key=lambda pair: pair[0].machine not in known)
-
-
 def _may_move(state: RunView, segment: Segment, lease: Lease) -> bool:
     """Gangs and machines shared by several trials stay where they are; a notice is being answered already."""
     alone = len(segment.leases) == 1 and len(lease.segments) == 1
@@ -210,7 +271,3 @@ def _may_move(state: RunView, segment: Segment, lease: Lease) -> bool:
 
 def _usd(state: RunView, lease: Lease) -> float:
     return per_slot(state.usd_per_hour(lease.offer), state.listings[lease.offer])
-
-
-def _at(now: Situation, zone: int) -> Situation:
-    return Situation(now.time_left_s, now.work_left_s, now.unsaved_s, now.here, zone, now.starting)

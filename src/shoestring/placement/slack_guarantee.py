@@ -69,6 +69,9 @@ class Situation:
         unsaved = 0.0 if self.here is Kind.ON_DEMAND else self.unsaved_s
         return self.time_left_s - self.work_left_s - unsaved
 
+    def at(self, zone: int) -> Situation:
+        return Situation(self.time_left_s, self.work_left_s, self.unsaved_s, self.here, zone, self.starting)
+
 
 def must_be_on_demand(slack_s: float, switching: Switching) -> bool:
     return slack_s < switching.line_s

@@ -5,13 +5,18 @@ Each trial has its own net. Pacing the study as a whole costs up to 80 % more: f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import cached_property
 
-from shoestring.kernel.records import Job, Pace, Segment
+from shoestring.kernel.records import Job, Segment
+from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
+from shoestring.placement.buying import Ranked
+from shoestring.placement.pricing import per_slot
 from shoestring.placement.slack_guarantee import Kind, Situation, Switching
+from shoestring.placement.slack_queue import NOBODY, Behind, queued_behind, rounds_at_most
+from shoestring.placement.slack_speed import Speeds
+from shoestring.placement.slack_way_out import way_out
 
 SETUP_S = 240.0
 """Taken for a set-up until a slower one is seen."""
@@ -20,80 +25,124 @@ SAVE_S = 15.0
 LOOK_S = 60.0
 UNTIMED = Switching(setup_s=SETUP_S, restore_s=RESTORE_SHARE * SETUP_S, save_s=SAVE_S, look_s=LOOK_S)
 """Until anything was seen."""
-OTHERS_ASKED = 20
-"""How many other trials are asked for their pace by one that has none."""
+HOPELESS_SHARE = 0.95
+"""With less time than this share of what a trial's own work takes, nothing can keep its deadline: nothing is paid for
+it. It is not 1, for the pace by which work is reckoned is on the slow side."""
+ROOMY = 1.25
+"""Where not all that queue can be done in time, so many are counted as have this multiple of the time they need."""
+
+
+PLENTY = 1.25
+"""So many times the work, at the slowest pace known, are more than it can take."""
+
+
+class Turn:
+    """What is the same for all trials in one turn, each worked out when it is first asked for."""
+
+    def __init__(self, state: RunView) -> None:
+        self.state = state
+        self.speeds = Speeds(state)
+
+    @cached_property
+    def queued(self) -> dict[JobId, Behind]:
+        return queued_behind(self.state)
+
+    @cached_property
+    def setup_s(self) -> float:
+        """The slowest set-up of what is held now."""
+        leases, segments = self.state.leases.values(), self.state.segments.values()
+        granted = (lease.granted_at - lease.requested_at for lease in leases if lease.granted_at is not None)
+        begun = (x.running_since - x.started_at for x in segments if x.running_since is not None)
+        return max(SETUP_S, max(granted, default=0.0) + max(begun, default=0.0))
+
+    @cached_property
+    def held_s(self) -> dict[Offer, float]:
+        """How long the machines that are held now have stayed, by offer."""
+        held: dict[Offer, float] = {}
+        for lease in self.state.leases.values():
+            if lease.granted_at is not None:
+                held[lease.offer] = held.get(lease.offer, 0.0) + self.state.now - lease.granted_at
+        return held
+
+    @cached_property
+    def usd_per_step(self) -> dict[Offer, float]:
+        """Of a slot of each spot machine now, for a trial like the others: only its proportions are used."""
+        state, slots = self.state, self.state.spec.slots
+        return {
+            offer: per_slot(state.usd_per_hour(offer), listing) * self.speeds.of_any_trial((offer.machine, slots))
+            for offer, listing in state.listings.items()
+            if offer.spot
+        }
+
+    @property
+    def time_left_s(self) -> float:
+        return self.state.deadline_at - self.state.spec.wind_down_s - self.state.now
 
 
 @dataclass(frozen=True)
 class Net:
-    """One trial's work, in seconds of the machine it would go on with."""
+    """One trial's work, in seconds of the on-demand machine that it could go on with."""
 
     seconds_per_step: float
     switching: Switching
     now: Situation
+    kept: Ranked
+    """On-demand machines, the one that work is reckoned by first. Empty where none is on offer."""
+    kept_usd_per_hour: float
+    """An hour of work there."""
+    hopeless: bool
+    """Not even on-demand machines could finish it in time."""
 
 
-def net_of(state: RunView, job: Job) -> Net | None:
+def work_at_most_s(turn: Turn, job: Job) -> float | None:
+    """What is left for it, with those that queue behind it, at the slowest pace known: before a machine is chosen."""
+    known = turn.speeds.known(job)
+    if not known:
+        return None
+    rounds = rounds_at_most(turn.state)
+    # A save waits for the end of a step, before and after a move.
+    steps = max(0, job.until_step - job.saved_step) + rounds * turn.state.spec.max_steps + 2
+    return steps * max(known.values()) + rounds * SETUP_S
+
+
+def has_plenty(turn: Turn, work_s: float, beside_s: float) -> bool:
+    """Is there time for more than this work, and for something beside it? Told without choosing a machine."""
+    return turn.time_left_s > PLENTY * work_s + beside_s
+
+
+def net_of(turn: Turn, job: Job) -> Net | None:
     """None until a step of this study has been timed: before that nobody knows how much work there is."""
-    seconds_per_step = _seconds_per_step(state, job)
-    if seconds_per_step is None:
+    state = turn.state
+    known = turn.speeds.known(job)
+    if not known:
         return None
     segment = None if job.segment is None else state.segments[job.segment]
     step = job.saved_step if segment is None else max(segment.step, job.saved_step)
-    # Trials that wait for a place do their work on the same machines, after this one.
-    queue_s = _queued(state) * state.spec.max_steps * seconds_per_step
+    steps, time_left_s = max(0, job.until_step - step), turn.time_left_s
+    undone, behind = steps + max(0, step - job.saved_step), turn.queued.get(job.id, NOBODY)
+    restore_s = RESTORE_SHARE * turn.setup_s
+    starts_s = behind.starts * restore_s  # the machine is there: what each of them takes to begin
+    room_s = time_left_s - turn.setup_s - SAVE_S
+    out = way_out(turn.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s)))
+    step_s = out.seconds_per_step
+    queue_s = behind.steps * step_s + starts_s
+    if undone * step_s + queue_s > time_left_s:
+        trial_s = state.spec.max_steps * step_s + restore_s
+        queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
     return Net(
-        seconds_per_step,
-        _switching(state, seconds_per_step),
+        step_s,
+        # A segment saves and stops between two steps, so a save waits for one.
+        Switching(turn.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
         Situation(
-            time_left_s=state.deadline_at - state.spec.wind_down_s - state.now,
-            work_left_s=max(0, job.until_step - step) * seconds_per_step + queue_s,
-            unsaved_s=max(0, step - job.saved_step) * seconds_per_step,
+            time_left_s=time_left_s,
+            work_left_s=steps * step_s + queue_s,
+            unsaved_s=max(0, step - job.saved_step) * step_s,
             here=_held(state, segment),
             starting=segment is not None and segment.running_since is None,
         ),
-    )
-
-
-def machines_known(state: RunView, job: Job) -> set[str]:
-    """Machine types on which this trial, or one that runs beside it, was timed."""
-    timed = {machine for machine, _ in job.paces}
-    return timed | {segment.machine for segment in state.segments.values() if segment.pace.steps}
-
-
-def _seconds_per_step(state: RunView, job: Job) -> float | None:
-    """Its slowest pace so far, for a machine must not be counted on to be as fast as the best; else that of others."""
-    own = [pace.seconds / pace.steps for pace in _paces(state, job)]
-    if own:
-        return max(own)
-    running = (segment.job for segment in state.segments.values())
-    rested = (rest.job for rest in islice(reversed(state.rests), OTHERS_ASKED))
-    asked = dict.fromkeys(chain(running, islice(state.waiting, OTHERS_ASKED), rested))
-    others = [pace for other in asked for pace in _paces(state, state.jobs[other])]
-    steps = sum(pace.steps for pace in others)
-    return sum(pace.seconds for pace in others) / steps if steps else None
-
-
-def _paces(state: RunView, job: Job) -> Iterable[Pace]:
-    paces = [pace for (_, slots), pace in job.paces.items() if slots == job.slots]
-    if job.segment is not None:
-        paces.append(state.segments[job.segment].pace)
-    return [pace for pace in paces if pace.steps and pace.seconds > 0]
-
-
-def _queued(state: RunView) -> float:
-    """Trials that must wait for others, for each place there is."""
-    places = max(1, state.spec.max_machines * state.largest_slots // state.spec.slots)
-    return max(0, state.count("waiting") + state.count("running") - places) / places
-
-
-def _switching(state: RunView, seconds_per_step: float) -> Switching:
-    """The slowest set-up of what is held now. A segment saves and stops between two steps, so a save waits for one."""
-    granted = (lease.granted_at - lease.requested_at for lease in state.leases.values() if lease.granted_at is not None)
-    begun = (x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None)
-    setup_s = max(SETUP_S, max(granted, default=0.0) + max(begun, default=0.0))
-    return Switching(
-        setup_s=setup_s, restore_s=RESTORE_SHARE * setup_s, save_s=SAVE_S + seconds_per_step, look_s=LOOK_S
+        kept=out.kept,
+        kept_usd_per_hour=out.usd_per_hour,
+        hopeless=time_left_s < HOPELESS_SHARE * steps * step_s,
     )
 
 

@@ -23,7 +23,8 @@ from shoestring.recipes.elastic import (
 from shoestring.recipes.flex import flex
 from shoestring.recipes.model_based import asha_tpe, bohb, tpe
 from shoestring.recipes.rubberband import rubberband
-from shoestring.recipes.spottune import spottune
+from shoestring.recipes.scispot import scispot
+from shoestring.recipes.spottune import spottune, spottune_as_printed
 from shoestring.recipes.theta import theta, theta_adaptive
 from shoestring.values import did_you_mean
 
@@ -49,7 +50,9 @@ _OURS: dict[str, Recipe] = {
         elastic_successive_halving,
         elastic_grid,
         rubberband,
+        scispot,
         spottune,
+        spottune_as_printed,
         theta,
         theta_adaptive,
         random,

@@ -1,27 +1,31 @@
 """The recipes everybody knows: a search, with a choice of placement and of checkpointing.
 
-Options of all: placement = "cheapest" | "cheapest_step" | "on_demand" | "slack";
-checkpointing = "periodic" (every_s = "15m") | "on_notice".
+Options of all: placement = "cheapest" | "cheapest_step" | "refund_seeking" | "as_printed" | "on_demand" | "slack" |
+"greedy" | "uniform_progress", some with options of their own (`placing`: revocations, rotate);
+checkpointing = "periodic" (every_s = "15m") | "on_notice" | "programme" | "young_daly" | "young_daly_1h" | "none", some
+by the lifetimes of machines (`lifetimes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoestring.checkpointing.on_notice import OnNotice
-from shoestring.checkpointing.periodic import Periodic
 from shoestring.checkpointing.retention import Retention
 from shoestring.errors import SpecError
 from shoestring.housekeeping.closing import Closing
 from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.placement.as_printed import AsPrinted
 from shoestring.placement.cheapest import Cheapest
 from shoestring.placement.cheapest_step import CheapestStep
 from shoestring.placement.on_demand import OnDemand
-from shoestring.placement.slack import Slack
+from shoestring.placement.refund_seeking import RefundSeeking
+from shoestring.placement.slack import Greedy, Slack, UniformProgress
 from shoestring.recipes.options import Options
+from shoestring.recipes.placing import Placement, placed
 from shoestring.recipes.sampling import chosen_sampler
+from shoestring.recipes.saving import saving
 from shoestring.search.asha import Asha
 from shoestring.search.given import Given
 from shoestring.search.grid import Grid
@@ -31,12 +35,15 @@ from shoestring.search.sampled import Sampled
 from shoestring.search.successive_halving import SuccessiveHalving
 from shoestring.search.supply import AT_RANDOM
 
-SAVE_EVERY_S = 900.0
-PLACEMENTS: dict[str, type[Cheapest] | type[OnDemand] | type[Slack]] = {
+PLACEMENTS: dict[str, type[Placement]] = {
     "cheapest": Cheapest,
     "cheapest_step": CheapestStep,
+    "refund_seeking": RefundSeeking,
+    "as_printed": AsPrinted,
     "on_demand": OnDemand,
     "slack": Slack,
+    "greedy": Greedy,
+    "uniform_progress": UniformProgress,
 }
 """By the name that the option `placement` gives them."""
 
@@ -89,6 +96,7 @@ def bundle(
     options: Options,
     *,
     elastic: bool = False,
+    widths: bool = False,
     placement: str = "cheapest",
     checkpointing: str = "periodic",
 ) -> tuple[Policy, ...]:
@@ -96,20 +104,13 @@ def bundle(
     it; then the machines' prepaid time, the end of the run, and the checkpoints nobody needs any more.
 
     `elastic`: the search says at every turn all that it wants, so a machine nobody asks for is given back at once, and
-    what runs is moved together where that frees one. `placement` and `checkpointing`: the recipe's defaults."""
-    where = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
-    saving: Policy = OnNotice()
-    if options.word("checkpointing", _first(checkpointing, ("periodic", "on_notice"))) == "periodic":
-        saving = Periodic(every_s=options.seconds("every_s", SAVE_EVERY_S))
+    what runs is moved together where that frees one. `widths`: its trials are of several widths, as those of elastic
+    searches always are. `placement` and `checkpointing`: the recipe's defaults."""
+    kind = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
+    where = placed(kind, options, elastic=elastic, widths=elastic or widths)
+    saves = saving(options, checkpointing)
     options.finish()
-    return (
-        search,
-        where(idle_s=0.0, gathers=True) if elastic else where(),
-        saving,
-        Renewal(),
-        Closing(),
-        Retention(),
-    )
+    return (search, *where, *saves, Renewal(), Closing(), Retention())
 
 
 def uses_spot(options: Options) -> bool:

@@ -1,0 +1,66 @@
+"""Trials that queue: each goes behind whoever will be done first."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from shoestring.placement.slack import Slack
+from shoestring.placement.slack_nets import HOPELESS_SHARE, Turn, net_of
+from shoestring.placement.slack_queue import Behind, queued_behind
+from shoestring.testing.story import SPEC, Story, story
+
+TWO_PLACES = replace(SPEC, max_machines=2, trials=4)
+
+
+def queue(*, spec=TWO_PLACES, waiting: int = 2) -> Story:
+    """Two trials of nine steps run, the second is ahead; others wait."""
+    run = story(Slack(), spec=spec)
+    for number in range(2 + waiting):
+        run.add(f"j{number}", until_step=9)
+    for number, step in ((0, 2), (1, 6)):
+        run.rent(f"l{number}", end_by=spec.deadline_s)
+        run.start(f"s{number}", f"j{number}", f"l{number}", running_since=0.0)
+        run.happened(replace(run.report(f"j{number}", step, 0.5), at=600.0 * step))
+    return run
+
+
+def test_whoever_is_done_first_makes_room_for_the_next() -> None:
+    assert queued_behind(queue().view) == {"j0": Behind(9, 1), "j1": Behind(9, 1)}
+    assert queued_behind(queue(spec=replace(TWO_PLACES, trials=3), waiting=1).view) == {
+        "j0": Behind(),
+        "j1": Behind(9, 1),
+    }
+
+
+def test_trials_that_a_search_has_yet_to_add_count_where_trials_queue() -> None:
+    run = queue(spec=replace(TWO_PLACES, trials=5))
+    assert queued_behind(run.view) == {"j0": Behind(9, 1), "j1": Behind(18, 2)}
+
+
+def test_a_search_that_asks_only_for_what_can_run_has_no_queue() -> None:
+    assert queued_behind(queue(spec=replace(TWO_PLACES, trials=99), waiting=0).view) == {}
+
+
+def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:
+    run = queue(spec=replace(TWO_PLACES, trials=3), waiting=1)
+    first, second = (net_of(Turn(run.view), run.state.jobs[job]) for job in ("j0", "j1"))
+    assert first is not None
+    assert second is not None
+    assert first.now.work_left_s == 7 * 600.0
+    assert second.now.work_left_s > (3 + 9) * 600.0
+
+
+def test_of_a_queue_that_cannot_be_done_in_time_only_what_has_room_counts() -> None:
+    run = queue(spec=replace(TWO_PLACES, trials=40, deadline_s=4 * 3600.0))
+    net = net_of(Turn(run.view), run.state.jobs["j1"])
+    assert net is not None
+    assert 0 < net.now.slack_s
+    assert not net.hopeless
+
+
+def test_nothing_is_paid_for_a_trial_that_cannot_be_done_in_time_at_all() -> None:
+    run = queue(waiting=0, spec=replace(TWO_PLACES, trials=2, deadline_s=2 * 3600.0))
+    net = net_of(Turn(run.view), run.state.jobs["j0"])
+    assert net is not None
+    assert net.now.time_left_s < HOPELESS_SHARE * net.now.work_left_s
+    assert net.hopeless
