@@ -7,6 +7,7 @@ trial saves and stops where it is only when that one is there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,7 +16,7 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Lease, Segment
+from shoestring.kernel.records import Job, Lease, Segment
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.buying import Ranked, rent_missing
@@ -69,7 +70,7 @@ class Slack:
         """For the trial that has waited longest: spot where the useful hour is cheapest, on demand where that is wiser,
         or nothing, which is to wait until a zone has machines again."""
         state = turn.state
-        job = state.jobs[next(iter(state.waiting))]
+        job = _most_pressed(turn)
         net = net_of(turn, job)
         market = spot_market(turn, job, net)
         if net is None:
@@ -95,7 +96,7 @@ class Slack:
         have little slack, and at who has just started."""
         state = turn.state
         due = WATCH not in state.timers
-        if due or (isinstance(event, e.LeaseGranted) and state.idle):
+        if due or (isinstance(event, e.LeaseGranted) and state.idle) or isinstance(event, e.LeaseDenied):
             looked = list(state.segments.values())
         else:
             looked = _concerned(state, event)
@@ -176,6 +177,15 @@ class UniformProgress(Slack):
     rule: Rule = "uniform_progress"
 
 
+def _most_pressed(turn: Turn) -> Job:
+    """Of the trials that could sit down next: each has its own deadline to keep, so the one with the least slack
+    decides. Those who need no on-demand machine and get one go back to spot soon."""
+    state = turn.state
+    first = [state.jobs[job] for job in islice(state.waiting, state.spec.max_machines)]
+    nets = [(job, net_of(turn, job)) for job in first]
+    return min(nets, key=lambda pair: math.inf if pair[1] is None else pair[1].now.slack_s)[0]
+
+
 def _can_choose(state: RunView) -> bool:
     """Are there machines of both kinds? Only then is there anything to look after."""
     return state.memo("slack can choose", lambda: len({listing.offer.spot for listing in state.listings.values()}) > 1)
@@ -194,8 +204,12 @@ def _concerned(state: RunView, event: e.Event) -> list[Segment]:
 
 def _claimed_by_those_who_left(state: RunView) -> set[LeaseId]:
     """Idle machines that segments which are stopping now will go on with."""
-    stopping = sum(segment.halting and state.jobs[segment.job].wanted for segment in state.segments.values())
-    return set(islice(state.idle, stopping))
+    return set(islice(state.idle, _stopping(state)))
+
+
+def _stopping(state: RunView) -> int:
+    """Trials that are about to wait for a place."""
+    return sum(segment.halting and state.jobs[segment.job].wanted for segment in state.segments.values())
 
 
 def _move(
@@ -231,7 +245,7 @@ def _give_back_what_was_left(turn: Turn) -> Iterator[d.Decision]:
     could end up where it came from. Near the line spot machines go first, one of them also to make room for an
     on-demand machine where no more may be rented; else the dearest."""
     state = turn.state
-    surplus = len(state.idle) - len(state.waiting)
+    surplus = len(state.idle) - len(state.waiting) - _stopping(state)
     full = state.in_hand >= state.spec.max_machines
     if not state.waiting or not state.idle or not (surplus > 0 or full):
         return
