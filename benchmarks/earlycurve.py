@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks import earlycurve_network as network
 from benchmarks.earlycurve_groups import Group, recorded, workloads
+from benchmarks.earlycurve_plot import draw
 from benchmarks.earlycurve_studies import studied
-from benchmarks.rows import Row, arguments, publish
+from benchmarks.plotting import add_plot_option, check_plot
+from benchmarks.rows import Row, parser, publish
 from shoestring.models.curve_model import CurveModel
 from shoestring.models.curve_models import CURVE_MODELS, DEFAULT
 
@@ -71,8 +73,8 @@ def row(name: str, groups: Sequence[Group], values: Sequence[float]) -> Row:
     return Row(name, statistics.fmean(values), "share", told)
 
 
-def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> list[Row]:
-    """Every model at every theta, and the rows the goals are about."""
+def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> dict[tuple[str, str, float], Row]:
+    """Every model at every theta, by model, figure and theta."""
     found: dict[tuple[str, str, float], Row] = {}
     for name, model in CURVE_MODELS.items():
         for theta in thetas:
@@ -80,6 +82,11 @@ def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> list[Row]:
             for what in ("error", "top1", "top3", "covered"):
                 values = [float(getattr(each, what)) for each in scores]
                 found[name, what, theta] = row(f"{name}_{what}_at_{theta}", groups, values)
+    return found
+
+
+def goals(found: Mapping[tuple[str, str, float], Row], groups: Sequence[Group]) -> list[Row]:
+    """The rows that the goals are about, and how sure the default may be believed to be."""
     top3, top1, covered = (found[DEFAULT, what, JUDGED_AT] for what in ("top3", "top1", "covered"))
     plain = found["last_value", "top1", JUDGED_AT].value
     ratio = f"goal >= 1.0; {top1.value:.3f} and {plain:.3f} in {len(groups)} groups"
@@ -88,7 +95,6 @@ def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> list[Row]:
         Row("default_top3_at_0.7", top3.value, "share", f"goal >= 0.95; {top3.against}"),
         Row("default_top1_vs_last_value", top1.value / plain, "ratio", ratio),
         Row("default_covered_at_0.7", covered.value, "share", certain),
-        *found.values(),
     ]
 
 
@@ -105,10 +111,9 @@ def fit_time() -> Row:
     return Row("fit_ms", statistics.median(times), "ms", "goal <= 3; the default, CPU, curves of 50 to 100 points")
 
 
-def step_decay(*, quick: bool) -> list[Row]:
+def step_decay(curves: Sequence[network.Curve]) -> Row:
     """Stages declared by the schedule, against one law for the whole curve."""
     shown = round(JUDGED_AT * network.STEPS)
-    curves = network.trained(network.CONFIGS[::4] if quick else network.CONFIGS)
 
     def error(name: str, boundaries: tuple[int, ...] = network.FALLS) -> float:
         model, steps = CURVE_MODELS[name], range(1, shown + 1)
@@ -120,7 +125,7 @@ def step_decay(*, quick: bool) -> list[Row]:
         f"the default {error(DEFAULT):.3f} (undeclared {error(DEFAULT, ()):.3f}), last value {error('last_value'):.3f}"
     )
     how = f"goal < 0.5; earlycurve {staged:.3f}, slaq {single:.3f}; {others}; {len(curves)} networks trained"
-    return [Row("staged_error_vs_single_stage_on_step_decay", staged / single, "ratio", how)]
+    return Row("staged_error_vs_single_stage_on_step_decay", staged / single, "ratio", how)
 
 
 def studies(groups: Sequence[Group]) -> list[Row]:
@@ -133,13 +138,21 @@ def studies(groups: Sequence[Group]) -> list[Row]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "")
+    options = parser(__doc__ or "")
+    add_plot_option(options, "curves as they were and as foretold, like the paper's Figure 11, and errors by theta")
+    args = options.parse_args()
+    check_plot(args.plot)
     groups = recorded(2) if args.quick else [*recorded(62), *workloads()]
-    rows = [fit_time(), *step_decay(quick=args.quick)]
-    if groups:
-        found = predictions(groups, (0.3, 0.7, 1.0) if args.quick else THETAS)
-        rows = [*found[:2], *rows, found[2], *studies(groups), *found[3:]]
-    publish(rows, args.json)
+    falling = network.trained(network.CONFIGS[::4] if args.quick else network.CONFIGS)
+    found = predictions(groups, (0.3, 0.7, 1.0) if args.quick else THETAS) if groups else {}
+    judged = goals(found, groups) if groups else []
+    studied_rows = studies(groups) if groups else []
+    publish(
+        [*judged[:2], fit_time(), step_decay(falling), *judged[2:], *studied_rows, *found.values()],
+        args.json,
+    )
+    if args.plot:
+        draw(found, groups, falling, JUDGED_AT, args.plot)
 
 
 if __name__ == "__main__":

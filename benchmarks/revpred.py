@@ -19,7 +19,9 @@ from importlib.util import find_spec
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.rows import Row, arguments, publish
+from benchmarks.plotting import add_plot_option, check_plot
+from benchmarks.revpred_plot import draw as draw_picture
+from benchmarks.rows import Row, parser, publish
 from benchmarks.tables import data_folder
 from shoestring.market_fit import read_markets, whole_span, windows
 from shoestring.models.revocation_examples import Examples, draw, mixed_times
@@ -216,7 +218,10 @@ def _against_nets(busy: Sequence[Cell]) -> list[Row]:
 
 
 def main() -> None:
-    asked = arguments(__doc__ or "")
+    options = parser(__doc__ or "")
+    add_plot_option(options, "accuracy and F1 as in the paper's Figure 10, with Brier score and calibration")
+    asked = options.parse_args()
+    check_plot(asked.plot)
     path = data_folder() / PRICES
     if not path.exists():
         print(f"skipped: {path} is missing; set SHOESTRING_DATA to the folder that has it")
@@ -229,6 +234,8 @@ def main() -> None:
     if len(made) == 1:
         print("torch is not installed: the rows about networks are left out")
     publish(made, asked.json)
+    if asked.plot:
+        draw_picture(found, asked.plot)
 
 
 if __name__ == "__main__":

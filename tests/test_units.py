@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.units import parse_duration_s, parse_usd, show_duration, show_number, show_usd
+from shoestring.units import parse_duration_s, parse_usd, show_bytes, show_duration, show_number, show_usd
 
 
 @pytest.mark.parametrize(
@@ -169,3 +169,20 @@ def test_what_is_shown_of_an_amount_can_be_read_back(usd):
 )
 def test_numbers_are_short(value, shown):
     assert show_number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (86_000, "86 kB"),
+        (999_600, "1.0 MB"),
+        (50e6, "50 MB"),
+        (3.42e9, "3.4 GB"),
+        (1.5e15, "1,500.0 TB"),
+    ],
+)
+def test_sizes_are_shown_with_two_digits_that_matter(size, shown):
+    assert show_bytes(size) == shown

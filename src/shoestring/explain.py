@@ -191,6 +191,12 @@ def _start(state: RunState, decision: d.StartSegment) -> Words:
     yield f"{before} {decision.why}", (decision.job,)
 
 
+def _plan_saves(state: RunState, decision: d.PlanSaves) -> Words:
+    segment = state.segments.get(decision.segment)
+    if segment is not None and segment.saved_at is not None:  # what every start is told is no news
+        yield f"saves from now on: {decision.why}", (segment.job,)
+
+
 def _request(state: RunState, decision: d.RequestLease) -> Words:
     until = show_duration(decision.end_by - state.now)
     yield (
@@ -251,6 +257,7 @@ _DECISIONS: dict[type, Callable[[RunState, Any], Words]] = {
     d.PauseJob: _about_job("paused"),
     d.DropJob: _about_job("stopped early"),
     d.StartSegment: _start,
+    d.PlanSaves: _plan_saves,
     d.HaltSegment: _about_segment("told to save and halt"),
     d.SaveCheckpoint: _about_segment("told to save"),
     d.RequestLease: _request,

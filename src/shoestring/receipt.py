@@ -13,9 +13,11 @@ from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
 
+from shoestring.checkpointing.notice_limit import notice_warnings
 from shoestring.kernel.records import Account
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import LOCAL
+from shoestring.kernel.view import RunView
 from shoestring.units import show_duration, show_usd
 
 CENTS = 2
@@ -75,6 +77,8 @@ class Receipt:
     open_machines: int
     open_usd: float
     """The most that machines still held can add."""
+    warnings: tuple[str, ...] = ()
+    """What may cost more than it should, in sentences."""
 
     @property
     def summary(self) -> str:
@@ -105,7 +109,7 @@ class Receipt:
         ]
         if self.open_machines:
             notes.append(f"{_count(self.open_machines, 'machine')} still held: at most {show_usd(self.open_usd)} more")
-        return notes
+        return [*notes, *(f"warning: {warning}" for warning in self.warnings)]
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
@@ -163,6 +167,7 @@ def receipt_of(state: RunState) -> Receipt:
         refused=state.refusals,
         open_machines=len(state.leases),
         open_usd=state.reserved_usd,
+        warnings=tuple(notice_warnings(RunView(state))),
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 from typing import Any, overload
 
 from shoestring.errors import need
@@ -19,7 +20,7 @@ from shoestring.kernel.past import Entry
 from shoestring.kernel.records import Job
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
-from shoestring.kernel.types import Config, JobId, LeaseId, SegmentId
+from shoestring.kernel.types import Config, JobId, LeaseId, Metrics, SegmentId
 from shoestring.units import show_duration, show_number, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
@@ -43,6 +44,12 @@ class TrialRow:
     checkpoint: str | None
     """Name of the newest checkpoint in the run's store."""
     detail: str
+    metrics: Metrics
+    """All that it reported last."""
+    attempts: int
+    """How often it was started, or went on."""
+    segment: SegmentId | None
+    """Its latest stretch, in whose folder its log is."""
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -93,7 +100,7 @@ class Trials(Sequence[TrialRow]):
         return need("pandas", extra="tables").DataFrame(self.to_plain())
 
     def __repr__(self) -> str:
-        lines = ["  ".join(cells) for cells in _aligned([_titles(self), *map(_cells, self._rows)])]
+        lines = ["  ".join(cells) for cells in aligned([_titles(self), *map(_cells, self._rows)])]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -115,6 +122,8 @@ class Tally:
         self.machines: dict[JobId, dict[str, None]] = {}
         self.seconds: dict[JobId, float] = {}
         self.cost_usd: dict[JobId, float] = {}
+        self.attempts: dict[JobId, int] = {}
+        self.latest: dict[JobId, SegmentId] = {}
         self._used: dict[LeaseId, dict[JobId, float]] = {}
         self._began: dict[SegmentId, float] = {}
 
@@ -128,11 +137,15 @@ class Tally:
         for decision in entry.decisions:
             if isinstance(decision, StartSegment):
                 self._began[decision.segment] = event.at
+                self.attempts[decision.job] = self.attempts.get(decision.job, 0) + 1
+                self.latest[decision.job] = decision.segment
                 where = self.machines.setdefault(decision.job, {})
                 where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
 
-    def rows(self) -> list[TrialRow]:
-        return [self._row(job) for job in self.state.jobs.values()]
+    def rows(self, first: int = 0, most: int | None = None) -> list[TrialRow]:
+        """The trials from number `first` on, all of them or so many."""
+        last = None if most is None else first + most
+        return [self._row(job) for job in islice(self.state.jobs.values(), first, last)]
 
     def _segment_over(self, segment_id: SegmentId, at: float) -> None:
         segment = self.state.segments.get(segment_id)
@@ -171,6 +184,9 @@ class Tally:
             failures=job.failures,
             checkpoint=None if job.checkpoint is None else job.checkpoint.name,
             detail=job.detail,
+            metrics=job.latest,
+            attempts=self.attempts.get(job.id, 0),
+            segment=self.latest.get(job.id),
         )
 
 
@@ -191,7 +207,7 @@ def _cells(row: TrialRow) -> tuple[str, ...]:
     )
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
 

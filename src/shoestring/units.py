@@ -92,6 +92,15 @@ def show_duration(seconds: float) -> str:
     return f"{days}d{hours}h" if hours else f"{days}d"
 
 
+def show_bytes(size: float) -> str:
+    """Two digits that matter, in thousands: "350 MB", "3.4 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 9.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
 def show_number(value: float) -> str:
     """A metric for people: four significant digits, no exponent where plain digits are as short."""
     if not math.isfinite(value):

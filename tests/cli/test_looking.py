@@ -31,6 +31,14 @@ def test_status_is_one_line_a_run_or_json(ran: Prompt) -> None:
     assert "trials" not in told
 
 
+def test_status_and_report_warn_of_what_a_notice_is_too_short_for(ran: Prompt) -> None:
+    warning = "warning: a notice of 2m is over before a step of "
+    assert f"  {warning}" in ran("status").output
+    assert warning in ran("report").output
+    (told,) = json.loads(ran("status", "spec-simulated", "--json").stdout)["receipt"]["warnings"]
+    assert told.endswith("it relies on its saves every 15m")
+
+
 def test_report_as_json_holds_trials_that_cost_what_the_receipt_says(ran: Prompt) -> None:
     told = json.loads(ran("report", "--json").stdout)
     assert len(told["trials"]) == 12

@@ -68,6 +68,14 @@ def test_it_is_shown_as_a_table_with_what_it_rests_on(prompt: Prompt, spec: str)
     assert "next: shoestring simulate spec.yaml" in text
 
 
+def test_the_largest_checkpoint_a_notice_allows_is_told_where_the_size_is(prompt: Prompt, spec: str) -> None:
+    small = planned(prompt, spec, "--checkpoint-gb", "1")["rests_on"]["saves"]
+    assert re.fullmatch(r"1.0 GB in 11s; a notice of 2m allows checkpoints of up to \S+ GB", small)
+    large = planned(prompt, spec, "--checkpoint-gb", "40")["rests_on"]["saves"]
+    assert large.endswith("GB: work since the last periodic save is lost at every revocation")
+    assert "saves" not in planned(prompt, spec)["rests_on"]
+
+
 def test_a_deadline_or_a_budget_that_ends_the_run_is_counted(prompt: Prompt, spec: str) -> None:
     (late,) = planned(prompt, spec, "--recipe", "random", "--deadline", "20m", "--seconds-per-step", "600")["recipes"]
     assert late["misses_deadline"] == 1.0

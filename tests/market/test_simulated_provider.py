@@ -159,6 +159,15 @@ def test_a_price_file_makes_a_market_with_on_demand_twins(tmp_path):
     assert gone == (cloud.end, cloud.end + 120.0)  # 0.20 is above on-demand
 
 
+def test_a_price_file_is_read_once_until_it_is_written_anew(tmp_path):
+    path = write(tmp_path)
+    first, second = (SimulatedProvider.from_prices(path, seed=seed) for seed in (0, 1))
+    offer = first.listings[0].offer
+    assert first.book.trace(offer) is second.book.trace(offer)
+    path.write_text(path.read_text().replace("0.04", "0.051"))
+    assert SimulatedProvider.from_prices(path).feed.usd_per_hour(offer, first.start) == 0.051
+
+
 def test_a_price_file_of_unknown_machines_is_refused(tmp_path):
     with pytest.raises(DataError, match="none of its machine types"):
         SimulatedProvider.from_prices(write(tmp_path, machine="z9.huge"))

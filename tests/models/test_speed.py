@@ -6,7 +6,10 @@ import math
 import random
 import statistics
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,18 +18,26 @@ from hypothesis import strategies as st
 
 from benchmarks.tables import data_folder
 from benchmarks.workload_curves import curves
+from shoestring import recipes
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
 from shoestring.kernel.records import Job, Pace, Segment
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
+from shoestring.kernel.view import RunView
 from shoestring.models.speed import (
     SpeedAsPrinted,
     SpeedModel,
     SpeedPrior,
     coefficient_of_variation,
+    learned_speeds,
     paces_of,
     printed_prior_step_s,
     prior_step_s,
     size_of,
 )
+from tests.world import scenes
+from tests.world.runs import opening, simulate, simulated_world
+from tests.world.scenes import dies_at_age
 
 
 def listing(machine: str, vcpus: float, gpus: int = 0, slots: int = 1) -> Listing:
@@ -174,6 +185,37 @@ def test_the_order_of_reports_is_of_no_matter() -> None:
     turned = dict(reversed(seen.items()))
     here, there = (SpeedModel(ALL, told).step_time(JobId("j3"), MIDDLE, 1) for told in (seen, turned))
     assert here == pytest.approx(there, rel=1e-9)
+
+
+@dataclass(frozen=True)
+class Compares:
+    """Does what was kept from turn to turn say, to the bit, what counting every trial afresh says?"""
+
+    seen: list[int]
+    wants: ClassVar = frozenset({e.JobReported, e.SegmentEnded, e.LeaseEnded, e.CheckpointSaved})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        afresh = SpeedModel(state.spec.listings, {j.id: paces_of(j, state.segments) for j in state.jobs.values()})
+        kept = learned_speeds(state)
+        for job in (None, *state.jobs):
+            for each in state.spec.listings:
+                assert kept.step_time(job, each, 1) == afresh.step_time(job, each, 1)
+        self.seen.append(len(state.jobs))
+        yield from ()
+
+
+@pytest.mark.parametrize("recipe", ["random", "asha"])
+def test_what_is_kept_from_turn_to_turn_is_what_counting_afresh_would_give(recipe: str) -> None:
+    offers = [Offer(provider="aws", zone="a", machine=f"m{size}", spot=True) for size in (1, 2, 4)]
+    provider = scenes.market(
+        dies_at_age(700.0), listings=[scenes.listing(x, vcpus=2 + i) for i, x in enumerate(offers)]
+    )
+    world = simulated_world(provider, seconds_per_step=lambda config, _, __: 20.0 + 60.0 * config["x"])
+    fields = {"trials": 6, "max_steps": 12, "recipe": recipe, "max_machines": 3, "options": {}}
+    compares = Compares([])
+    state, _ = simulate(world, [*recipes.build(opening(world, **fields).spec), compares], **fields)
+    assert state.revocations >= 1
+    assert len(compares.seen) > 30
 
 
 # -- are steps steady? -------------------------------------------------------------------------------------------------

@@ -49,6 +49,13 @@ def test_a_machine_nobody_takes_away_costs_its_time_and_its_overheads() -> None:
     assert price == pytest.approx((50.0 + 600.0 * 1.02) * 3.6 / 3600 / 60)
 
 
+def test_of_a_step_longer_than_the_notice_half_is_lost_with_the_machine() -> None:
+    finished, cut = usd_per_useful_step([100.0, 100.0], 1000, 0.9, 0.4, notice_s=[120.0, 30.0])
+    assert cut > 1.02 * finished
+    finished, cut = usd_per_useful_step([100.0, 100.0], 1000, 0.0, 0.4, notice_s=[120.0, 30.0])
+    assert cut == pytest.approx(finished)
+
+
 @pytest.mark.parametrize("refund_within_s", [0.0, 60.0, HOUR_S])
 @pytest.mark.parametrize("chance", [0.02, 0.4, 0.95])
 @pytest.mark.parametrize("stay_s", [600.0, 2 * HOUR_S])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shoestring.checkpointing.on_notice import OnNotice
+from shoestring.checkpointing.on_notice import save_and_leave
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
@@ -29,4 +29,5 @@ class Periodic:
                     every_s=self.every_s,
                     why=f"never more than {show_duration(self.every_s)} of work to lose",
                 )
-        yield from OnNotice().decide(state, event)
+        if isinstance(event, e.RevocationNoticed):
+            yield from save_and_leave(state, event)

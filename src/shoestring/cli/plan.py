@@ -14,6 +14,7 @@ from shoestring.cli.output import next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.asked import Asked
+    from shoestring.checkpointing.notice_limit import NoticeLimit
     from shoestring.forecast import Forecast
     from shoestring.planning import PlanTable
     from shoestring.study import Study
@@ -135,6 +136,7 @@ def _with(asked: Asked, recipe: str) -> Asked:
 
 def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
     """What the forecast rests on: what is sure, and what is guessed."""
+    from shoestring.units import show_bytes, show_duration
     from shoestring.workloads import GUESSED_STEP_S
     from shoestring.world.sim_jobs import CurveTable
 
@@ -148,7 +150,30 @@ def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
         guess = f"guessed, {GUESSED_STEP_S:g} s a step on four cores: say --seconds-per-step"
         speed = "as in the earlier run" if seen else guess
     curves = "as in the earlier run" if seen else "guessed: do not believe the best value"
-    return {"prices": prices, "speed": speed, "curves": curves}
+    rests_on = {"prices": prices, "speed": speed, "curves": curves}
+    if "checkpoint_gb" in asked.simulation and (limit := _tightest(asked, workload)) is not None:
+        enough = "" if limit.is_kept else ": work since the last periodic save is lost at every revocation"
+        rests_on["saves"] = f"{show_bytes(limit.size_bytes)} in {show_duration(limit.save_s)}; {limit.allows}{enough}"
+    return rests_on
+
+
+def _tightest(asked: Asked, workload: Workload) -> NoticeLimit | None:
+    """The checkpoints that were asked for, on the machine whose notice leaves them least time."""
+    from shoestring.checkpointing.notice_limit import NoticeLimit
+    from shoestring.world.sim_jobs import Latencies
+
+    gb = workload.checkpoint_gb or 0.0
+    limits = [
+        NoticeLimit(
+            listing.notice_s,
+            workload.seconds_per_step({}, listing, asked.spec.slots),
+            int(gb * 1e9),
+            Latencies().save_s(gb),
+        )
+        for listing in asked.spec.listings
+        if listing.offer.spot
+    ]
+    return max(limits, key=lambda limit: limit.short_by_s, default=None)
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------

@@ -33,4 +33,6 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
         click.echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
         if study.state.ending:
             click.echo(f"  {study.state.ending}")
+        for warning in study.receipt.warnings:
+            click.echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")

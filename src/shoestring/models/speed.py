@@ -13,20 +13,19 @@ the prior: a trial seen on one machine is known, nearly, on a machine that other
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoestring.kernel.records import Job, Pace, Segment
-from shoestring.kernel.types import JobId, Listing, SegmentId
+from shoestring.kernel.records import Pace
+from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
+from shoestring.models.speed_evidence import Evidence, ReportsSoFar, Told, Where, paces_of
 
 Numbers = NDArray[np.floating[Any]]
-Where = tuple[str, int]
-"""A machine type and how many of its slots: what `Job.paces` is kept by. Zones and prices do not train."""
 
 CPUS_PER_GPU = 16.0
 """A guess, as good as any: machines of both kinds are seldom compared before one of each was seen."""
@@ -88,37 +87,62 @@ def printed_prior_step_s(listing: Listing, slots: int, cpu_seconds: float) -> fl
 
 
 # -- what was seen -----------------------------------------------------------------------------------------------------
-def paces_of(job: Job, segments: Mapping[SegmentId, Segment]) -> dict[Where, Pace]:
-    """All that a trial has reported about its speed, with what its open segment adds."""
-    paces = {where: Pace(pace.steps, pace.seconds) for where, pace in job.paces.items()}
-    if job.segment is not None:
-        segment = segments[job.segment]
-        before = paces.get((segment.machine, segment.slots), Pace())
-        now = segment.pace
-        paces[segment.machine, segment.slots] = Pace(before.steps + now.steps, before.seconds + now.seconds)
-    return {where: pace for where, pace in paces.items() if pace.steps > 0 and pace.seconds > 0}
-
-
 def coefficient_of_variation(step_s: Sequence[float]) -> float:
     """How unsteady steps are: deviation by mean.  Paper: SpotTune section IV-A5."""
     return float(np.std(step_s) / np.mean(step_s))
 
 
 def learned_speeds(view: RunView, prior: SpeedPrior | None = None) -> SpeedModel:
-    """What the reports of a run so far say. Linear in its trials; ask once per turn, and only if it matters."""
-    seen = {job.id: paces for job in view.jobs.values() if (paces := paces_of(job, view.segments))}
-    return SpeedModel(view.spec.listings, seen, prior)
+    """What the reports of a run so far say. Ask once per turn, and only if it matters."""
+    reader = _Reader(view.spec.listings, prior or SpeedPrior())
+    reports = view.memo(("speeds", reader.prior), lambda: ReportsSoFar(reader.read))
+    reports.read_on(view)
+    return SpeedModel(view.spec.listings, _Reported(view), reader.prior, reports.evidence)
 
 
-class _Told(NamedTuple):
-    """What one trial reported, as normal observations of rows of unknowns."""
+class _Reported(Mapping[JobId, Mapping[Where, Pace]]):
+    """The paces of every trial of a run, worked out for those that are asked about."""
 
-    rows: Numbers
-    logs: Numbers
-    """Of its seconds per step, as multiples of the guess."""
-    wheres: list[Where]
-    inverse: Numbers
-    """Of the covariance of what the shared unknowns leave open: the trial's own speed, pairs and noise."""
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+
+    def __getitem__(self, job: JobId) -> Mapping[Where, Pace]:
+        return paces_of(self._view.jobs[job], self._view.segments)
+
+    def __iter__(self) -> Iterator[JobId]:
+        return iter(self._view.jobs)
+
+    def __len__(self) -> int:
+        return len(self._view.jobs)
+
+
+class _Reader:
+    """From paces to what they say beside the guess."""
+
+    def __init__(self, listings: Iterable[Listing], prior: SpeedPrior) -> None:
+        self.prior = prior
+        self.listings = {listing.offer.machine: listing for listing in listings}
+
+    def read(self, paces: Mapping[Where, Pace]) -> Told | None:
+        """None if it was never seen on a machine that is for sale."""
+        prior, wheres = self.prior, tuple(where for where in sorted(paces) if where[0] in self.listings)
+        if not wheres:
+            return None
+        noise = [prior.of_pairs**2 + prior.of_steps**2 / paces[where].steps for where in wheres]
+        # The inverse of diag(noise) + of_trials^2, written out: most trials were seen on one machine, or two.
+        shared = prior.of_trials**2 / (1 + prior.of_trials**2 * math.fsum(1 / each for each in noise))
+        inverse = tuple(
+            tuple((one == other) / noise[one] - shared / (noise[one] * noise[other]) for other in range(len(noise)))
+            for one in range(len(noise))
+        )
+        return Told(wheres, tuple(self._log(where, paces[where]) for where in wheres), inverse)
+
+    def guess_s(self, listing: Listing, slots: int) -> float:
+        return prior_step_s(listing, slots, self.prior.cpu_seconds)
+
+    def _log(self, where: Where, pace: Pace) -> float:
+        machine, slots = where
+        return math.log(pace.seconds / pace.steps / self.guess_s(self.listings[machine], slots))
 
 
 class SpeedModel:
@@ -128,54 +152,51 @@ class SpeedModel:
     """
 
     def __init__(
-        self, listings: Iterable[Listing], seen: Mapping[JobId, Mapping[Where, Pace]], prior: SpeedPrior | None = None
+        self,
+        listings: Iterable[Listing],
+        seen: Mapping[JobId, Mapping[Where, Pace]],
+        prior: SpeedPrior | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
+        """`evidence`: what all of `seen` comes to, if that is known already."""
         self._prior = prior or SpeedPrior()
-        self._listings = {listing.offer.machine: listing for listing in listings}
-        whole = [math.log(size_of(listing, listing.slots)) for listing in self._listings.values()]
+        self._reader = _Reader(listings, self._prior)
+        self._seen = seen
+        whole = [math.log(size_of(listing, listing.slots)) for listing in self._reader.listings.values()]
         # The bend turns about the middle of what is for sale, so that being unsure of it favours neither end.
         self._middle = math.fsum(whole) / max(1, len(whole))
-        known = {where for paces in seen.values() for where in paces if where[0] in self._listings}
-        self._column = {where: 2 + index for index, where in enumerate(sorted(known))}
-        self._told = {job: told for job, paces in seen.items() if (told := self._read(paces)) is not None}
-        self._mean, self._covariance = self._shared()
+        evidence = evidence or Evidence(filter(None, map(self._reader.read, seen.values())))
+        self._column = {where: 2 + index for index, where in enumerate(evidence.wheres)}
+        self._mean, self._covariance = self._shared(evidence)
+        self._times: dict[tuple[JobId | None, Where], StepTime] = {}
 
     def step_time(self, job: JobId | None, listing: Listing, slots: int) -> StepTime:
         """Of this trial on so many slots of this machine; None is a trial like the others, not invented yet."""
+        asked = job, (listing.offer.machine, slots)
+        if asked not in self._times:  # the same in every zone
+            self._times[asked] = self._step_time(job, listing, slots)
+        return self._times[asked]
+
+    def _step_time(self, job: JobId | None, listing: Listing, slots: int) -> StepTime:
         prior, where = self._prior, (listing.offer.machine, slots)
         row, own = self._row(listing, slots), prior.of_trials**2 + prior.of_pairs**2
         if where not in self._column:
             own += prior.of_machines**2
         mean = float(row @ self._mean)
-        told = self._told.get(job) if job is not None else None
+        told = self._reader.read(self._seen[job]) if job is not None and job in self._seen else None
         if told is not None:
             same_pair = np.array([prior.of_pairs**2 if seen == where else 0.0 for seen in told.wheres])
             covariance = prior.of_trials**2 + same_pair
-            weights = told.inverse @ covariance
-            mean += float(weights @ (told.logs - told.rows @ self._mean))
+            weights, rows = np.array(told.inverse) @ covariance, self._rows(told.wheres)
+            mean += float(weights @ (told.logs - rows @ self._mean))
             own -= float(weights @ covariance)
-            row = row - weights @ told.rows
+            row = row - weights @ rows
         variance = own + float(row @ self._covariance @ row)
-        return StepTime(self._guess_s(listing, slots) * math.exp(mean), math.sqrt(max(variance, 0.0)))
+        return StepTime(self._reader.guess_s(listing, slots) * math.exp(mean), math.sqrt(max(variance, 0.0)))
 
-    def _read(self, paces: Mapping[Where, Pace]) -> _Told | None:
-        prior, wheres = self._prior, [where for where in sorted(paces) if where in self._column]
-        if not wheres:
-            return None
-        noise = [prior.of_pairs**2 + prior.of_steps**2 / paces[where].steps for where in wheres]
-        return _Told(
-            rows=np.array([self._row(self._listings[machine], slots) for machine, slots in wheres]),
-            logs=np.array([self._log(where, paces[where]) for where in wheres]),
-            wheres=wheres,
-            inverse=np.linalg.inv(np.diag(noise) + prior.of_trials**2),
-        )
-
-    def _log(self, where: Where, pace: Pace) -> float:
-        machine, slots = where
-        return math.log(pace.seconds / pace.steps / self._guess_s(self._listings[machine], slots))
-
-    def _guess_s(self, listing: Listing, slots: int) -> float:
-        return prior_step_s(listing, slots, self._prior.cpu_seconds)
+    def _rows(self, wheres: Iterable[Where]) -> Numbers:
+        listings = self._reader.listings
+        return np.array([self._row(listings[machine], slots) for machine, slots in wheres])
 
     def _row(self, listing: Listing, slots: int) -> Numbers:
         """Of all steps, the bend, and each machine seen: how much of it is in a step there."""
@@ -186,16 +207,17 @@ class SpeedModel:
             row[column] = 1.0
         return row
 
-    def _shared(self) -> tuple[Numbers, Numbers]:
+    def _shared(self, evidence: Evidence) -> tuple[Numbers, Numbers]:
         """What all trials together say of the unknowns they share: mean and covariance."""
         prior = self._prior
         spreads = np.array([prior.of_all, prior.of_the_bend, *[prior.of_machines] * len(self._column)])
         precision, mean = np.diag(spreads**-2), np.zeros(len(spreads))
         mean[0] = -(prior.of_all**2) / 2  # so that the guess is what is expected, however unsure it is
         pull = precision @ mean
-        for told in self._told.values():
-            precision += told.rows.T @ told.inverse @ told.rows
-            pull += told.rows.T @ told.inverse @ told.logs
+        if self._column:
+            rows, (inverses, pulls) = self._rows(self._column), evidence.sums()
+            precision += rows.T @ inverses @ rows
+            pull += rows.T @ pulls
         covariance = np.linalg.inv(precision)
         return covariance @ pull, covariance
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -25,6 +26,15 @@ _COLUMNS = "first, epoch, lines, checks, link"
 
 Row = tuple[int, int, bytes | None, bytes | None, bytes]
 """A group by its columns, or, with None for lines and checks, the blank place after the last one."""
+
+
+@dataclass
+class Mark:
+    """How far a reader has come: the last group it has read whole, its last entry and its link."""
+
+    row: int = 0
+    seq: int = 0
+    link: bytes = b""
 
 
 def with_measured(turn: bytes, meta: dict[str, float]) -> bytes:
@@ -50,24 +60,42 @@ class SqliteReader:
         self._connection = connection
 
     def read(self) -> Iterator[Entry]:
-        """In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
+        return self.read_on(Mark())
+
+    def read_on(self, mark: Mark) -> Iterator[Entry]:
+        """The entries after the mark, which comes along. For those who have read the rest, and want what is new.
+
+        In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
         end = self._end()
-        last_row, seq, link = 0, 0, b""
-        while rows := self._batch(last_row, end):
+        while rows := self._batch(mark.row, end):
             for row in rows:
                 if isinstance(row, sqlite3.Error):
-                    raise self._damaged(seq + 1, f"cannot be read: {row}") from row
-                last_row = row[0]
-                for entry in self._checked(row, seq + 1, link):
+                    raise self._damaged(mark.seq + 1, f"cannot be read: {row}") from row
+                seq = mark.seq
+                for entry in self._checked(row, mark.seq + 1, mark.link):
                     seq = entry.seq
                     yield entry
-                link = row[4]
+                mark.row, mark.seq, mark.link = row[0], seq, row[4]
+        seq, link = mark.seq, mark.link
         if end is None:
             raise self._damaged(seq + 1, "is missing: nothing says that the journal ends before it")
         if seq + 1 < end[0]:
             raise self._damaged(seq + 1, f"is missing: the journal should end with entry {end[0] - 1}")
         if end != (seq + 1, link):
             raise self._damaged(seq, "is not the one the journal ended with")
+
+    def mark_before(self, seq: int) -> Mark:
+        """Where to read on to get this entry and those after it: the end of the group before its own. What comes
+        before is taken as it is."""
+        sql = "SELECT first, link FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 2"
+        try:
+            rows = self._connection.execute(sql, (seq,)).fetchall()
+        except sqlite3.Error as error:
+            raise sqlite_file.explained(error, self.path, "read") from error
+        if len(rows) < 2:
+            return Mark()
+        (own, _), (before, link) = rows
+        return Mark(before, own - 1, link)
 
     def close(self) -> None:
         self._connection.close()
