@@ -1,0 +1,52 @@
+"""`shoestring submit`: a spec file to a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shoestring.cli.main import BAD_INPUT
+from shoestring.cli.options import JSON
+from shoestring.cli.output import say_json
+
+
+@click.command(short_help="Send a spec file to a service.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--to", "url", metavar="URL", default="http://127.0.0.1:8765", show_default=True, help="The service.")
+@click.option("--name", metavar="NAME", help="The run's name.  [default: that of the file]")
+@click.option("--simulate", is_flag=True, help="In virtual time, for nothing.")
+@click.option("--wait", is_flag=True, help="Until it is over; exit code 2 if it came to no end.")
+@JSON
+def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, as_json: bool) -> None:
+    """Submit the .yaml or .toml spec FILE to a service (shoestring serve). The token comes from SHOESTRING_TOKEN.
+
+    Commands and paths in it are those of the service's machine; the rows of a table are sent along. The same file again
+    is the same run.
+
+    \b
+      shoestring submit bag.yaml --wait
+      shoestring submit bag.yaml --to https://runs.example.org
+    """
+    from shoestring.client import Client
+    from shoestring.jobtable import with_table
+    from shoestring.specfile import kind_of
+    from shoestring.specsource import load_spec_file
+
+    client = Client(url)
+    fields = load_spec_file(file)
+    spec = {"name": file.stem, "kind": kind_of(fields), **with_table(fields, file.parent)}
+    if name:
+        spec["name"] = name
+    run = client.submit(spec, mode="simulate" if simulate else "run")
+    if wait:
+        run = client.wait(run["id"])
+    if as_json:
+        say_json(run)
+    else:
+        progress = f" · {run['progress']['line']}" if run["progress"] else ""
+        click.echo(f"{run['id']}: {run['status']}{progress}")
+        if run["trouble"]:
+            click.echo(f"  {run['trouble']}")
+    if wait and run["status"] != "concluded":
+        raise click.exceptions.Exit(BAD_INPUT)

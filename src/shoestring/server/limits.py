@@ -1,0 +1,20 @@
+"""How much the service takes from anybody, in one place."""
+
+from __future__ import annotations
+
+MAX_BODY_BYTES = 4 << 20
+"""A bag whose 10,000 jobs are all listed one by one has about a megabyte."""
+MAX_JOBS = 100_000
+"""In one bag: `over` multiplies, so a small body can ask for a great deal."""
+MAX_HEAD_BYTES = 1 << 16
+HEAD_TIMEOUT_S = 10.0
+BODY_TIMEOUT_S = 20.0
+"""For the head of a request, and for its body, to arrive as a whole."""
+MAX_CONNECTIONS = 500
+MAX_PAGE = 1000
+MAX_STREAMS = 200
+"""Event streams and journals being read at once."""
+MAX_WAITING = 1000
+"""Runs in the queue."""
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$"
+"""Of runs: a folder's name that cannot lead out of the folder of all runs."""

@@ -1,0 +1,272 @@
+"""Every body that comes in and every answer that goes out, as types. The OpenAPI document is made from them.
+
+What a spec's fields mean is decided where it is for files and Python calls (`asked`, `specfile`); here they only have
+shapes. Numbers that are not finite, which JSON lacks, are null.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shoestring.server.limits import MAX_PAGE, NAME_PATTERN
+
+Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="Names the run and its folder.")]
+Quantity = str | float
+"""As people write it: 20, "$20", "6h"."""
+Mode = Literal["run", "simulate"]
+Status = Literal[
+    "queued",
+    "starting",
+    "running",
+    "pausing",
+    "paused",
+    "parked",
+    "interrupted",
+    "concluded",
+    "cancelled",
+    "failed",
+    "damaged",
+]
+
+
+class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """What to run: the fields of a spec file. Paths and commands are those of the server's machine."""
+
+    name: Name | None = None
+    kind: Literal["study", "bag"] | None = None
+    command: str | list[str | int | float] | None = None
+    function: str | None = None
+    space: dict[str, Any] | None = None
+    given: list[dict[str, Any]] | None = None
+    over: dict[str, Any] | None = None
+    table: str | None = None
+    minimize: str | None = None
+    maximize: str | None = None
+    trials: int | None = None
+    max_steps: int | None = None
+    slots: int | None = None
+    budget: Quantity | None = None
+    deadline: Quantity | None = None
+    recipe: str | None = None
+    options: dict[str, Any] | None = None
+    seed: int | None = None
+    max_machines: int | None = None
+    max_failures: int | None = None
+    time_limit: Quantity | None = None
+    slice_s: Quantity | None = None
+    wind_down_s: Quantity | None = None
+    keep_checkpoints: int | None = None
+    on: str | None = None
+    market: str | dict[str, Any] | None = None
+    machines: list[str] | dict[str, Any] | None = None
+    zones: list[str] | None = None
+    provider: str | None = None
+    speedup: float | None = None
+    simulate: dict[str, Any] | None = None
+
+
+class Submit(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A run to be queued. The same again is the same run, and queues nothing."""
+
+    spec: Spec
+    mode: Mode = "run"
+    """simulate: in virtual time; kept as NAME-simulated."""
+
+
+class Best(Struct, kw_only=True):
+    trial: int
+    value: float | None
+    config: dict[str, Any]
+
+
+class Progress(Struct, kw_only=True):
+    """How far a run is, as of its latest journal entry."""
+
+    kind: Literal["study", "bag"]
+    recipe: str
+    trials: int
+    """Of a study: how many it may try. Of a bag: its jobs."""
+    by_status: dict[str, int]
+    best: Best | None
+    metric: str | None
+    spent_usd: float
+    reserved_usd: float
+    budget_usd: float
+    used_s: float
+    deadline_s: float
+    machines: int
+    revocations: int
+    lost_steps: int
+    ending: str
+    entries: int
+    """Of the journal, so far: the number of the last one."""
+    line: str
+    """All that on one line, for people."""
+
+
+class Run(Struct, kw_only=True):
+    id: Name
+    mode: Mode
+    status: Status
+    submitted_at: float | None
+    """Seconds of UTC; null for runs that were not started by the service."""
+    ahead: int | None
+    """Of this one in the queue; null if it does not wait."""
+    trouble: str
+    """Why it could not be started or does not go on, in words."""
+    progress: Progress | None
+    """Null until it has begun."""
+
+
+class Runs(Struct, kw_only=True):
+    items: list[Run]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class TrialOut(Struct, kw_only=True):
+    trial: int
+    status: str
+    step: int
+    value: float | None
+    config: dict[str, Any]
+    machines: list[str]
+    seconds: float
+    cost_usd: float
+    revocations: int
+    lost_steps: int
+    failures: int
+    checkpoint: str | None
+    detail: str
+    metrics: dict[str, float | None]
+    """All that it reported last."""
+    attempts: int
+    """How often it was started, or went on."""
+    segment: str | None
+    """Its latest stretch, in whose folder its log is."""
+    output: str | None
+    """The last line its command printed."""
+
+
+class Results(Struct, kw_only=True):
+    metric: str | None
+    items: list[TrialOut]
+    next: int | None
+
+
+class Line(Struct, kw_only=True):
+    since_start_s: float
+    text: str
+
+
+class Story(Struct, kw_only=True):
+    """What happened to a trial, and why."""
+
+    trial: int
+    items: list[Line]
+    next: int | None
+
+
+class ReceiptRow(Struct, kw_only=True):
+    provider: str
+    machine: str
+    spot: bool
+    leases: int
+    hours: float
+    revoked: int
+    refunded_usd: float
+    charged_usd: float
+    on_demand_usd: float
+
+
+class Receipt(Struct, kw_only=True):
+    name: str
+    rows: list[ReceiptRow]
+    leases: int
+    hours: float
+    revocations: int
+    refunded_usd: float
+    charged_usd: float
+    on_demand_usd: float
+    budget_usd: float
+    deadline_s: float
+    used_s: float
+    lost_steps: int
+    lost_s: float
+    denied: int
+    refused: int
+    open_machines: int
+    open_usd: float
+    warnings: list[str] = []
+
+
+class Told(Struct, omit_defaults=True, kw_only=True):
+    """One server-sent event."""
+
+    event: Literal["entry", "status", "end"]
+    data: str
+    """JSON: of an entry its line of the journal, of a status the run, of the end nothing."""
+    id: str = ""
+    """Of an entry: its number, for Last-Event-ID."""
+
+
+class SlurmCallback(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A Slurm job has changed its state: what jobcomp/script finds in its environment."""
+
+    job_id: Annotated[str, Meta(pattern=r"^[0-9][0-9A-Za-z_.+-]{0,63}$")]
+    state: Annotated[str, Meta(pattern=r"^[A-Z_]{1,32}$")]
+    exit_code: Annotated[str, Meta(max_length=16)] = ""
+    nodes: Annotated[str, Meta(max_length=4096)] = ""
+    run: Name | None = None
+    """The run it belongs to, if the caller knows."""
+
+    def __post_init__(self) -> None:
+        if any(text.endswith("\n") for text in (self.job_id, self.state, self.run or "")):  # `$` lets it pass
+            raise ValueError("a line end is no part of a name")
+
+
+class Heard(Struct, kw_only=True):
+    woken: int
+    """How many were waiting for it in the service."""
+
+
+class Health(Struct, kw_only=True):
+    ok: bool
+
+
+class Problem(Struct, kw_only=True):
+    """Something is wrong with the request: what, and the way out."""
+
+    error: str
+    hint: str = ""
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="The most items of one page.")]
+
+
+class RunsPage(Struct, forbid_unknown_fields=True, kw_only=True):
+    limit: Limit = 100
+    cursor: Annotated[str, Meta(max_length=100, description="`next` of the page before.")] = ""
+
+
+class ItemsPage(Struct, forbid_unknown_fields=True, kw_only=True):
+    limit: Limit = 100
+    cursor: Annotated[int, Meta(ge=0, le=10**12, description="`next` of the page before.")] = 0
+
+
+class After(Struct, forbid_unknown_fields=True, kw_only=True):
+    after: Annotated[int, Meta(ge=0, le=10**12, description="The last entry already known.")] = 0
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """No query."""
+
+
+def words(spec: Spec) -> dict[str, Any]:
+    """The fields that were said, as a spec file would say them."""
+    plain: dict[str, Any] = msgspec.to_builtins(spec)
+    return {field: value for field, value in plain.items() if value is not None}

@@ -1,0 +1,206 @@
+"""The service without its HTTP: runs by their ids, submitted, looked at, cancelled and taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from shoestring.runs import RunFolder, run_folder
+from shoestring.server.callbacks import Callbacks
+from shoestring.server.following import Follower, concludes
+from shoestring.server.limits import MAX_WAITING, NAME_PATTERN
+from shoestring.server.problems import Refusal
+from shoestring.server.queue import Queue
+from shoestring.server.running import holder
+from shoestring.server.schemas import Submit
+from shoestring.server.submissions import Submission, all_runs, checked, keep, kept
+from shoestring.server.watched import Snapshot, Watched
+from shoestring.world.wishes import leave_wish
+
+KEPT_FOLDS = 16
+"""Of runs that do not go on: as many stay in memory, the others are folded again when asked for."""
+_NAME = re.compile(NAME_PATTERN)
+T = TypeVar("T")
+
+
+class Service:
+    def __init__(self, store: Path, folder: Path, at_once: int) -> None:
+        """`store`: the folder of all runs. `folder`: where user code runs."""
+        self.store = store
+        self.folder = folder
+        self.queue = Queue(at_once, self.read_on)
+        self.callbacks = Callbacks(store)
+        self.closing = asyncio.Event()
+        """Set when the service is about to end: streams end then."""
+        self.streams = 0
+        self._runs: dict[str, Watched] = {}
+        self._at_rest: OrderedDict[str, Watched] = OrderedDict()
+        """Runs that do not go on and whose fold is in memory, the one asked for last at the end."""
+        self._fold = ThreadPoolExecutor(1, "fold")
+        """The one thread that folds, and so the only one that touches followers."""
+        self._slow = ThreadPoolExecutor(2, "slow")
+        """For what reads a whole journal or a whole market."""
+        self._submitting = asyncio.Lock()
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+    async def open(self) -> None:
+        """Take up every run that was submitted and has not come to its end."""
+        for folder in await self.slowly(lambda: list(all_runs(self.store))):
+            submission = kept(folder)
+            if submission is None or await self.slowly(concludes, folder):
+                continue
+            run = self._watch(folder, submission)
+            await self.read_on(run)
+            if not submission.cancelled:
+                self.queue.add(run)
+            elif run.snapshot.begun and run.snapshot.goes_on and submission.mode == "run":
+                self.queue.bring_to_an_end(run)
+
+    async def close(self) -> None:
+        await self.queue.close()
+        for run in self._runs.values():
+            if run.follower is not None:
+                await self.folding(run.follower.close)
+        self._fold.shutdown()
+        self._slow.shutdown(cancel_futures=True)
+
+    # -- what is asked -------------------------------------------------------------------------------------------------
+    async def submit(self, body: Submit) -> tuple[Watched, bool]:
+        """Queue a run; False if it was there already, asked for in the same words."""
+        folder, submission = await self.slowly(checked, body, self.folder, self.store)
+        async with self._submitting:  # of two that ask for the same name at once, one is first
+            known = await self.find(folder.name, missing_ok=True)
+            if known is not None:
+                if known.submission is None or not known.submission.same_as(submission):
+                    raise Refusal(409, f"there is another run {known.id!r}", hint="give this one another name")
+                return known, False
+            if len(self.queue.waiting) >= MAX_WAITING:
+                raise Refusal(429, f"{MAX_WAITING} runs wait already", hint="wait for some to end, or cancel some")
+            await self.slowly(keep, folder, submission)
+            run = self._watch(folder, submission)
+        self.queue.add(run)
+        return run, True
+
+    async def cancel(self, run: Watched) -> None:
+        """End a run for good; asking again changes nothing."""
+        if run.submission is None:
+            raise Refusal(409, f"{run.id} was not submitted here", hint=f"on its machine: shoestring stop '{run.id}'")
+        if run.snapshot.concluded or run.cancelled:
+            return
+        run.submission = msgspec.structs.replace(run.submission, cancelled=True)
+        await self.slowly(keep, run.folder, run.submission)
+        self.queue.remove(run)
+        if run.simulated:
+            if run.driven is not None:
+                run.driven.interrupt()
+        elif run.driven is not None or holder(run.folder) is not None:
+            leave_wish(run.folder.path, "stop")
+        elif run.snapshot.begun:
+            self.queue.bring_to_an_end(run)
+        run.news()
+
+    async def resume(self, run: Watched) -> None:
+        """Go on with a run that was paused, parked or could not be started."""
+        if run.submission is None or run.status in ("concluded", "cancelled", "damaged"):
+            raise Refusal(409, f"{run.id} is {run.status}: there is nothing to go on with", hint="submit another run")
+        if not run.waits and run.driven is None:
+            run.tries, run.trouble = 0, ""
+            self.queue.add(run)
+
+    # -- runs ----------------------------------------------------------------------------------------------------------
+    async def names(self) -> list[str]:
+        return await self.slowly(lambda: [folder.name for folder in all_runs(self.store)])
+
+    async def get(self, name: str) -> Watched:
+        """The run of this id, as it is now."""
+        run = await self.find(name)
+        assert run is not None
+        return run
+
+    async def find(self, name: str, *, missing_ok: bool = False) -> Watched | None:
+        run = self._runs.get(name)
+        if run is not None and run.driven is None and not run.folder.path.exists():
+            self._forget(run)
+            run = None
+        if run is None and _NAME.fullmatch(name):  # anything else names no folder, and is not looked for
+            folder = run_folder(name, self.store)
+            submission = await self.slowly(kept, folder)
+            if submission is not None or folder.exists():
+                run = self._runs.get(name) or self._watch(folder, submission)
+        if run is None:
+            if missing_ok:
+                return None
+            raise Refusal(404, f"there is no run {name!r}", hint="GET /v1/runs lists them")
+        if run.driven is None and _files(run.folder) != run.seen:
+            await self.read_on(run)
+        return run
+
+    async def read_on(self, run: Watched) -> None:
+        """Fold what is new in its journal, and tell those who watch if there was anything."""
+        seen = _files(run.folder)
+        snapshot = await self.reading(run, Snapshot.of)
+        run.seen = seen
+        if snapshot != run.snapshot:
+            run.snapshot = snapshot
+            run.news()
+
+    async def reading(self, run: Watched, read: Callable[[Follower], T]) -> T:
+        """Ask something of the fold, up to date, in the thread it belongs to."""
+        if run.follower is None:
+            run.follower = Follower(run.folder)
+        follower = run.follower
+
+        def work() -> T:
+            follower.refresh()
+            return read(follower)
+
+        answer = await self.folding(work)
+        await self._put_away(run)
+        return answer
+
+    async def _put_away(self, run: Watched) -> None:
+        self._at_rest.pop(run.id, None)
+        if run.driven is not None:
+            return
+        self._at_rest[run.id] = run
+        while len(self._at_rest) > KEPT_FOLDS:
+            _, oldest = self._at_rest.popitem(last=False)
+            if oldest.follower is not None and oldest.driven is None:
+                follower, oldest.follower = oldest.follower, None
+                await self.folding(follower.close)
+
+    def _watch(self, folder: RunFolder, submission: Submission | None) -> Watched:
+        self._runs[folder.name] = run = Watched(folder, submission)
+        return run
+
+    def _forget(self, run: Watched) -> None:
+        """Somebody has deleted its folder, and with it the run."""
+        self.queue.remove(run)
+        self._at_rest.pop(run.id, None)
+        del self._runs[run.id]
+
+    # -- threads -------------------------------------------------------------------------------------------------------
+    async def folding(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._fold, work)
+
+    async def slowly(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._slow, work, *arguments)
+
+
+def _files(folder: RunFolder) -> tuple[float, ...]:
+    """Changes whenever the journal does: SQLite writes to the log beside it first."""
+    found: list[float] = []
+    for path in (folder.journal, folder.journal.with_name(f"{folder.journal.name}-wal")):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found += stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return tuple(found)

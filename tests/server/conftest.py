@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shoestring as ss
+from tests.server.serving import Serving
+
+STUDY: dict[str, Any] = {
+    "name": "study",
+    "space": {"lr": {"log": [1e-4, 1]}},
+    "minimize": "loss",
+    "trials": 8,
+    "max_steps": 20,
+    "budget": 20,
+    "deadline": "6h",
+    "market": {"kind": "modern", "interruptions_per_hour": 1},
+}
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    """A service of its own, with nothing in it."""
+    server = Serving(tmp_path)
+    server.start()
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One service for many questions. It holds `study-simulated`, which is over, and starts nothing."""
+    server = Serving(tmp_path_factory.mktemp("shared"))
+    ss.simulate(store=server.store, **STUDY)
+    server.start("--at-once", "0")
+    yield server
+    server.end()

@@ -1,0 +1,102 @@
+"""No token, no entry; and what is secret stays out of every file."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from shoestring.errors import SpecError, StorageError
+from shoestring.server.tokens import FILE, Doorkeeper, add_token, read_tokens, revoke_token
+from tests.server.serving import Serving
+
+PATHS = (
+    ("GET", "/v1/runs"),
+    ("POST", "/v1/runs"),
+    ("GET", "/v1/runs/study-simulated"),
+    ("POST", "/v1/runs/study-simulated/cancel"),
+    ("GET", "/v1/runs/study-simulated/journal"),
+    ("GET", "/v1/runs/study-simulated/events"),
+    ("POST", "/v1/callbacks/slurm"),
+    ("GET", "/openapi.json"),
+    ("GET", "/nothing/there"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_without_a_token_nothing_is_told(shared: Serving, method: str, path: str) -> None:
+    for headers in (
+        {},
+        {"Authorization": ""},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Basic {shared.token}"},
+        {"Authorization": f"Bearer {shared.token}x"},
+        {"Authorization": f"Bearer {shared.token[:-1]}"},
+        {"Authorization": "Bearer \xff\xfe"},
+    ):
+        status, answer = shared.ask(method, path, token=None, headers=headers)
+        assert (status, b"no token, no entry" in answer) == (401, True), headers
+
+
+def test_a_token_in_the_query_is_no_token(shared: Serving) -> None:
+    assert shared.ask("GET", f"/v1/runs?token={shared.token}", token=None)[0] == 401
+
+
+def test_health_needs_none_and_tells_nothing(shared: Serving) -> None:
+    assert shared.ask("GET", "/v1/health", token=None) == (200, b'{"ok":true}')
+
+
+def test_tokens_count_from_the_moment_they_are_made_until_they_are_revoked(shared: Serving) -> None:
+    file = shared.store / FILE
+    secret = add_token(file, "for-a-while")
+    assert shared.ask("GET", "/v1/runs", token=secret)[0] == 200
+    revoke_token(file, "for-a-while")
+    assert shared.ask("GET", "/v1/runs", token=secret)[0] == 401
+    assert shared.ask("GET", "/v1/runs")[0] == 200
+
+
+def test_the_token_is_in_no_file_and_no_process(shared: Serving) -> None:
+    shared.ask("GET", f"/v1/runs/{shared.token}")
+    shared.ask("POST", "/v1/runs", b"not json " + shared.token.encode())
+    files = [path for path in shared.folder.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    assert not [path for path in files if shared.token.encode() in path.read_bytes()]
+    assert shared.process is not None
+    with open(f"/proc/{shared.process.pid}/cmdline", "rb") as words:
+        assert shared.token.encode() not in words.read()
+
+
+def test_what_is_run_does_not_inherit_the_token(serving: Serving) -> None:
+    client = serving.client()
+    client.submit({"name": "env", "command": ["env"], "kind": "bag", "given": [{"x": 1}]})
+    client.wait("env", timeout_s=60)
+    (log,) = (serving.store / "env" / "segments").glob("*/log.txt")
+    assert "SHOESTRING_" in log.read_text(), "it did print its environment"
+    assert serving.token not in log.read_text()
+
+
+def test_the_file_of_tokens_is_its_owners_alone(tmp_path) -> None:
+    file = tmp_path / "new" / FILE
+    secret = add_token(file, "alice")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert secret.encode() not in file.read_bytes()
+    assert len(secret) >= 43
+    os.chmod(file, 0o640)
+    with pytest.raises(StorageError, match="open to others"):
+        read_tokens(file)
+    assert Doorkeeper(file).name_of(secret) is None, "a list others may have written lets nobody in"
+    os.chmod(file, 0o600)
+    assert Doorkeeper(file).name_of(secret) == "alice"
+
+
+def test_names_of_tokens_are_plain_and_used_once(tmp_path) -> None:
+    file = tmp_path / FILE
+    first = add_token(file, "alice")
+    assert add_token(file, "bob") != first
+    for name in ("alice", "", "../x", "a b", "x" * 65):
+        with pytest.raises(SpecError):
+            add_token(file, name)
+    with pytest.raises(SpecError, match="no token 'carol'"):
+        revoke_token(file, "carol")

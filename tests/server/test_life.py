@@ -1,0 +1,261 @@
+"""The life of a run in the service: submitted, queued, run, watched, cancelled, resumed, and through every restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+
+import pytest
+
+from shoestring.client import ServiceError
+from shoestring.runs import RunFolder
+from shoestring.study import Study
+from tests.server.conftest import STUDY
+from tests.server.serving import Serving, eventually
+
+JOB = """
+import os, sys, time
+while sys.argv[1] == "gated" and sys.argv[2] != "0" and not os.path.exists("go"):
+    time.sleep(0.05)
+open("done", "a").write(sys.argv[2] + " ")
+"""
+
+
+def bag(name: str, jobs: int, *, gated: bool = False) -> dict[str, object]:
+    """Jobs that write their number down. Gated, all but the first wait until the test lets them go."""
+    command = [sys.executable, "-c", JOB, "gated" if gated else "free", "{x}"]
+    return {"name": name, "command": command, "over": {"x": list(range(jobs))}}
+
+
+def let_go(serving: Serving) -> None:
+    (serving.folder / "go").touch()
+
+
+def done(serving: Serving) -> list[str]:
+    file = serving.folder / "done"
+    return sorted(file.read_text().split(), key=int) if file.exists() else []
+
+
+def finished(serving: Serving, run: str) -> int:
+    progress = serving.client().get(run)["progress"]
+    return progress["by_status"].get("finished", 0) if progress else 0
+
+
+def test_a_bag_is_submitted_run_and_fetched(serving: Serving) -> None:
+    client = serving.client()
+    run = client.submit(bag("small", 3))
+    assert (run["id"], run["status"], run["progress"]) == ("small", "queued", None)
+    over = client.wait("small", timeout_s=60)
+    assert over["status"] == "concluded"
+    assert over["progress"]["by_status"] == {"finished": 3}
+    assert [(trial["trial"], trial["config"]) for trial in client.results("small")] == [(i, {"x": i}) for i in range(3)]
+    assert client.receipt("small")["charged_usd"] == 0
+    assert any("given by the user" in line for line in client.why("small", 1))
+    assert done(serving) == ["0", "1", "2"]
+    # It is a run like any other: the folder tells the same without the service.
+    study = Study.in_folder(RunFolder(serving.store / "small"))
+    assert study.status == "concluded"
+    assert len(list(client.journal("small"))) == len(list(study.entries())) == over["progress"]["entries"]
+
+
+def test_a_simulated_study_is_kept_under_its_own_name(serving: Serving) -> None:
+    client = serving.client()
+    assert client.submit(STUDY, mode="simulate")["id"] == "study-simulated"
+    over = client.wait("study-simulated", timeout_s=60)
+    study = Study.in_folder(RunFolder(serving.store / "study-simulated"))
+    assert over["progress"]["best"]["trial"] == study.best.number
+    assert client.receipt("study-simulated") == json.loads(json.dumps(study.receipt.to_plain()))
+
+
+def test_a_bag_comes_from_a_table_on_the_services_machine_and_tells_what_its_jobs_said(serving: Serving) -> None:
+    table = serving.folder / "jobs.csv"
+    table.write_text("x,word\n1,one\n2,two\n")
+    client = serving.client()
+    client.submit({"name": "tabled", "command": "echo {word} {x}", "table": "jobs.csv"})
+    table.unlink()  # what was submitted stays what it was
+    assert client.wait("tabled", timeout_s=60)["status"] == "concluded"
+    assert [(job["config"]["x"], job["output"], job["attempts"]) for job in client.results("tabled")] == [
+        (1, "one 1", 1),
+        (2, "two 2", 1),
+    ]
+
+
+def test_the_same_again_is_the_same_run_and_another_is_refused(serving: Serving) -> None:
+    serving.stop()
+    serving.start("--at-once", "0")
+    client = serving.client()
+    first = client.submit(bag("one", 2))
+    assert client.submit(bag("one", 2)) == first
+    with pytest.raises(ServiceError, match="there is another run 'one'") as refused:
+        client.submit(bag("one", 3))
+    assert refused.value.status == 409
+
+
+def test_runs_wait_their_turn_and_one_that_waits_can_be_cancelled(serving: Serving) -> None:
+    serving.stop()
+    serving.start("--at-once", "1")
+    client = serving.client()
+    for name in ("first", "second", "third"):
+        client.submit(bag(name, 2, gated=True))
+    eventually(lambda: client.get("first")["status"] == "running")
+    assert [client.get(name)["ahead"] for name in ("first", "second", "third")] == [None, 0, 1]
+    assert client.cancel("second")["status"] == "cancelled"
+    assert client.get("third")["ahead"] == 0
+    let_go(serving)
+    assert client.wait("third", timeout_s=60)["status"] == "concluded"
+    assert client.get("first")["status"] == "concluded"
+    serving.stop()
+    serving.start()
+    assert serving.client().get("second")["status"] == "cancelled"
+
+
+def test_a_run_that_goes_on_is_cancelled_for_good(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("long", 4, gated=True))
+    eventually(lambda: (client.get("long")["progress"] or {}).get("by_status", {}).get("running"))
+    client.cancel("long")
+    over = client.wait("long", timeout_s=60)
+    assert (over["status"], over["progress"]["ending"]) == ("concluded", "asked to stop")
+    assert client.cancel("long")["status"] == "concluded"
+    eventually(lambda: serving.left_behind() == [serving.process.pid])
+
+
+def test_a_service_killed_with_its_controllers_goes_on_with_every_run(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("killed", 6, gated=True))
+    client.submit(bag("waiting", 1))
+    eventually(lambda: finished(serving, "killed") >= 1)
+    controller = serving.controller_of("killed")
+    assert controller is not None
+    serving.kill()
+    os.kill(controller, signal.SIGKILL)
+    let_go(serving)
+    serving.start()
+    client = serving.client()
+    for name, jobs in (("killed", 6), ("waiting", 1)):
+        over = client.wait(name, timeout_s=90)
+        assert (over["status"], over["progress"]["by_status"]) == ("concluded", {"finished": jobs})
+
+
+def test_controllers_outlive_a_killed_service_and_are_taken_over(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("adopted", 4, gated=True))
+    eventually(lambda: client.get("adopted")["status"] == "running")
+    controller = serving.controller_of("adopted")
+    serving.kill()
+    serving.start("--at-once", "1")
+    client = serving.client()
+    assert serving.controller_of("adopted") == controller
+    assert client.submit(bag("next", 1))["ahead"] == 0, "the one taken over has the only place"
+    let_go(serving)
+    assert client.wait("adopted", timeout_s=60)["progress"]["by_status"] == {"finished": 4}
+    assert client.wait("next", timeout_s=60)["status"] == "concluded"
+    assert done(serving) == ["0", "0", "1", "2", "3"], "each job of both bags once"
+
+
+def test_a_controller_that_is_killed_is_replaced(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("crashes", 4, gated=True))
+    eventually(lambda: finished(serving, "crashes") >= 1)
+    controller = serving.controller_of("crashes")
+    assert controller is not None
+    os.kill(controller, signal.SIGKILL)
+    let_go(serving)
+    over = client.wait("crashes", timeout_s=60)
+    assert (over["status"], over["trouble"]) == ("concluded", "")
+
+
+def test_the_end_of_the_service_pauses_its_runs_and_leaves_no_process(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("paused", 3, gated=True))
+    eventually(lambda: (client.get("paused")["progress"] or {}).get("by_status", {}).get("running"))
+    assert serving.stop() == 0
+    assert serving.left_behind() == []
+    assert Study.in_folder(RunFolder(serving.store / "paused")).status == "paused"
+    let_go(serving)
+    serving.start()
+    assert serving.client().wait("paused", timeout_s=60)["progress"]["by_status"] == {"finished": 3}
+
+
+def test_a_run_that_pauses_by_itself_says_why_and_goes_on_when_asked(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("odd", 2, gated=True))
+    eventually(lambda: client.get("odd")["status"] == "running")
+    controller = serving.controller_of("odd")
+    assert controller is not None
+    os.kill(controller, signal.SIGINT)  # as a person would at that machine
+    assert client.wait("odd", timeout_s=60)["status"] == "paused"
+    let_go(serving)
+    assert client.resume("odd")["status"] in ("queued", "starting", "running")
+    assert client.wait("odd", timeout_s=60)["status"] == "concluded"
+    with pytest.raises(ServiceError, match="nothing to go on with"):
+        client.resume("odd")
+
+
+def test_a_run_that_cannot_be_started_says_why(serving: Serving) -> None:
+    serving.stop()
+    serving.start("--at-once", "0")
+    program = serving.folder / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    serving.client().submit({"name": "gone", "command": "./program", "over": {"x": [1]}})
+    serving.stop()
+    program.rename(serving.folder / "elsewhere")
+    serving.start()
+    found = serving.client().wait("gone", timeout_s=60)
+    assert (found["status"], "there is no program './program'" in found["trouble"]) == ("failed", True), found
+    (serving.folder / "elsewhere").rename(program)
+    serving.client().resume("gone")
+    assert serving.client().wait("gone", timeout_s=60)["status"] == "concluded"
+
+
+def test_a_run_cancelled_while_nobody_was_there_is_brought_to_its_end(serving: Serving) -> None:
+    client = serving.client()
+    client.submit(bag("cut", 3, gated=True))
+    eventually(lambda: (client.get("cut")["progress"] or {}).get("by_status", {}).get("running"))
+    controller = serving.controller_of("cut")
+    assert controller is not None
+    os.kill(controller, signal.SIGSTOP)  # it hears of nothing any more
+    client.cancel("cut")
+    serving.kill()
+    os.kill(controller, signal.SIGKILL)
+    serving.start()
+    over = serving.client().wait("cut", timeout_s=60)
+    assert (over["status"], over["progress"]["ending"]) == ("concluded", "asked to stop")
+
+
+def test_a_damaged_journal_is_a_status_and_harms_nobody_else(shared: Serving) -> None:
+    broken = shared.store / "broken"
+    broken.mkdir()
+    (broken / "journal.sqlite").write_bytes(b"not a journal")
+    found = shared.client().get("broken")
+    assert (found["status"], "is not a journal" in found["trouble"]) == ("damaged", True)
+    for part in ("results", "journal", "events"):
+        assert shared.ask("GET", f"/v1/runs/broken/{part}")[0] == 200
+    assert shared.ask("GET", "/v1/runs/broken/receipt")[0] == 409
+    assert shared.client().get("study-simulated")["status"] == "concluded"
+
+
+def test_a_run_whose_folder_is_deleted_is_forgotten(shared: Serving) -> None:
+    shared.client().submit(bag("brief", 1))
+    shutil.rmtree(shared.store / "brief")
+    with pytest.raises(ServiceError, match="there is no run"):
+        shared.client().get("brief")
+    assert shared.client().submit(bag("brief", 2))["status"] == "queued"
+
+
+def test_runs_started_without_the_service_are_shown_and_left_alone(shared: Serving) -> None:
+    theirs = shared.store / "theirs"
+    theirs.mkdir()
+    for file in ("journal.sqlite", "journal.sqlite-wal"):
+        source = shared.store / "study-simulated" / file
+        if source.exists():
+            (theirs / file).write_bytes(source.read_bytes())
+    found = shared.client().get("theirs")
+    assert (found["status"], found["submitted_at"]) == ("concluded", None)
+    with pytest.raises(ServiceError, match="was not submitted here"):
+        shared.client().cancel("theirs")
+    assert "theirs" in [run["id"] for run in shared.client().list()]
