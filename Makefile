@@ -20,13 +20,13 @@ $(VENV)/ready: pyproject.toml
 	touch $@
 
 $(VENV)/ready-test: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,yaml,tables]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@
 
 # One release of torch is enough for tests; the extra takes any from 2.4 on.
 $(VENV)/ready-heavy: $(VENV)/ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray,torch]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test-heavy]'
 	touch $@
 
 $(VENV)/ready-lint: $(VENV)/ready-test
@@ -34,7 +34,7 @@ $(VENV)/ready-lint: $(VENV)/ready-test
 	touch $@
 
 $(VENV)/ready-bench: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench,tables]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	touch $@
 
 demo: $(VENV)/ready

@@ -48,7 +48,7 @@ def test_on_a_machine_nobody_tried_it_is_a_guess_by_size_and_a_wide_one() -> Non
     guess, seen = lengths.step_time(LARGE, 1), lengths.step_time(SMALL, 1)
     assert guess is not None
     assert seen is not None
-    assert guess.median_s == pytest.approx(150.0, rel=0.01)
+    assert guess.median_s == pytest.approx(600.0 / 4**0.7, rel=0.01)
     assert guess.log_sd > 3 * seen.log_sd
     assert lengths.tried(SMALL, 1)
     assert not lengths.tried(LARGE, 1)

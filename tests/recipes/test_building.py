@@ -14,8 +14,8 @@ from shoestring.checkpointing.retention import Retention
 from shoestring.errors import SpecError
 from shoestring.housekeeping.closing import Closing
 from shoestring.housekeeping.renewal import Renewal
-from shoestring.placement.cheapest import Cheapest
 from shoestring.placement.on_demand import OnDemand
+from shoestring.placement.slack import Slack
 from shoestring.search.asha import Asha
 from shoestring.search.given import Given
 from shoestring.search.grid import Grid
@@ -45,7 +45,7 @@ def build(recipe: str, **options):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_recipe_is_a_search_with_everything_around_it_in_order(name: str) -> None:
-    around = [Cheapest(), Periodic(every_s=900.0), Renewal(), Closing(), Retention()]
+    around = [Slack(), Periodic(every_s=900.0), Renewal(), Closing(), Retention()]
     assert build(name) == [SEARCHES[name], *around]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
-from shoestring.models.speed import SpeedPrior, StepTime, size_of
+from shoestring.models.speed import GAIN, SpeedPrior, StepTime, size_of
 
 PRIOR = SpeedPrior()
 Where = tuple[str, int]
@@ -67,7 +67,7 @@ class JobLengths:
         nearest = min(self._seen.values(), key=lambda other: abs(math.log(size / other.size)))
         ratio = math.log(size / nearest.size)
         guess = math.hypot(nearest.spread, PRIOR.of_machines, PRIOR.of_the_bend * ratio)
-        return StepTime(math.exp(nearest.mean - ratio), guess)
+        return StepTime(math.exp(nearest.mean - GAIN * ratio), guess)
 
     def _read_on(self, view: RunView) -> None:
         for rest in view.rests[self._read :]:

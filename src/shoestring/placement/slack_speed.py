@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from math import exp, fsum, log
 from typing import TYPE_CHECKING
 
 from shoestring.kernel.records import Job, Pace
@@ -26,9 +25,6 @@ ASKED_EACH = 3
 """Trials of each machine type that are asked for their pace: more would say little more."""
 MOST_ASKED = 20
 """Of those that run, and again of those that came to rest lately, so many are looked at."""
-LESS_THAN_SIZE = 0.3
-"""Twice the cores are seldom twice the speed: a machine that nobody was timed on is taken to be 2 ** (1 - 0.3) times as
-fast. Without it large machines look cheap until they are tried, and then they are tried by all trials at once."""
 MODELS_KEPT = 8
 
 
@@ -94,22 +90,9 @@ class Speeds:
         """Of a trial like the others, as the model expects it: only its proportions are used."""
         model, expected_s = self._model
         if where not in expected_s:
-            from shoestring.models.speed import size_of
-
             machine, slots = where
-            listing = self._listings[machine]
-            expected_s[where] = model.step_time(None, listing, slots).expected_s
-            if where not in self._of_others:
-                expected_s[where] *= (size_of(listing, slots) / self._timed_size) ** LESS_THAN_SIZE
+            expected_s[where] = model.step_time(None, self._listings[machine], slots).expected_s
         return expected_s[where]
-
-    @cached_property
-    def _timed_size(self) -> float:
-        """Of the machines that were timed, their geometric mean."""
-        from shoestring.models.speed import size_of
-
-        timed = [size_of(self._listings[machine], slots) for machine, slots in self._of_others]
-        return exp(fsum(map(log, timed)) / len(timed)) if timed else 1.0
 
     @cached_property
     def _listings(self) -> dict[str, Listing]:

@@ -1,6 +1,6 @@
 """The recipes everybody knows: a search, with a choice of placement and of checkpointing.
 
-Options of all: placement = "cheapest" | "cheapest_step" | "refund_seeking" | "as_printed" | "on_demand" | "slack" |
+Options of all: placement = "slack" | "cheapest" | "cheapest_step" | "refund_seeking" | "as_printed" | "on_demand" |
 "greedy" | "uniform_progress", some with options of their own (`placing`: revocations, rotate);
 checkpointing = "periodic" (every_s = "15m") | "on_notice" | "programme" | "young_daly" | "young_daly_1h" | "none", some
 by the lifetimes of machines (`lifetimes`).
@@ -97,7 +97,7 @@ def bundle(
     *,
     elastic: bool = False,
     widths: bool = False,
-    placement: str = "cheapest",
+    placement: str = "slack",
     checkpointing: str = "periodic",
 ) -> tuple[Policy, ...]:
     """A search with everything around it, in the order in which they must be asked: what to run, where, how to save

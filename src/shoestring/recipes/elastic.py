@@ -58,7 +58,7 @@ def hypersched(spec: RunSpec) -> Sequence[Policy]:
     options = Options(spec)
     eta, grace_steps = halving(options, spec)
     parameters = _parameters(spec, options)
-    return bundle(HyperSched(parameters, eta, grace_steps), options, elastic=True)
+    return bundle(HyperSched(parameters, eta, grace_steps), options, elastic=True, placement="cheapest")
 
 
 def _baseline(
@@ -72,7 +72,7 @@ def _baseline(
 def _by_plan(
     search: Seer | SeerAsPrinted | ElasticGrid | ElasticHalving | ElasticHyperband, options: Options
 ) -> tuple[Policy, ...]:
-    _, placement, *others = bundle(search, options, elastic=True)
+    _, placement, *others = bundle(search, options, elastic=True, placement="cheapest")
     return (search, RentByPlan(search), placement, GiveBackSpare(), *others)
 
 

@@ -27,4 +27,4 @@ def flex(spec: RunSpec) -> Sequence[Policy]:
         startup=options.whole("startup", Flex.startup, least=1),
         spot=uses_spot(options),
     )
-    return bundle(search, options, widths=True)
+    return bundle(search, options, widths=True, placement="cheapest")

@@ -59,7 +59,7 @@ def _policies(spec: RunSpec) -> tuple[Rubberband, Policy, *tuple[Policy, ...]]:
         _outlook(options, spec, spot=words["placement"] == "cheapest"),
         sampler=chosen_sampler(options),
     )
-    _, placement, *rest = bundle(search, options, widths=True)
+    _, placement, *rest = bundle(search, options, widths=True, placement="cheapest")
     return (search, replace(cast("Cheapest | OnDemand", placement), idle_s=HOLD_S), *rest)
 
 
