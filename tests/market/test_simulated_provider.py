@@ -13,6 +13,7 @@ from shoestring.market.lifetimes import Exponential, Uniform
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.revocation import Lifetimes, Never, PriceCrossing
 from shoestring.market.simulated import Grant, SimulatedProvider
+from shoestring.markets import make_market
 
 HOUR = 3600.0
 
@@ -182,3 +183,25 @@ def test_offers_that_are_not_for_sale_and_impossible_settings_are_refused(spot_l
             provider(spot_listing, **wrong)
     with pytest.raises(SpecError, match="interruptions_per_hour"):
         SimulatedProvider.modern(interruptions_per_hour=-1.0)
+
+
+def test_on_a_preemptible_market_there_is_one_price_and_nobody_outlives_a_day() -> None:
+    market = make_market("preemptible", machines=["n1-highcpu-4"], zones=["us-east1-b"])
+    provider = market.open()
+    spot, kept = (next(x for x in provider.listings if x.offer.spot is revocable) for revocable in (True, False))
+    assert spot.max_life_s == 86400.0
+    assert kept.max_life_s is None
+    prices = {provider.feed.usd_per_hour(spot.offer, provider.start + hours * 3600.0) for hours in range(0, 700, 50)}
+    assert len(prices) == 1
+    assert prices.pop() == pytest.approx(0.47 * kept.on_demand_usd_per_hour)
+    gone = [provider.revocation(LeaseId(f"l{n}"), spot.offer, provider.start, None) for n in range(300)]
+    lives = [taken.gone_at - provider.start for taken in gone if taken is not None]
+    assert len(lives) == 300
+    assert max(lives) == 86400.0
+    assert 0.3 < sum(life < 86400.0 for life in lives) / 300 < 0.5
+
+
+@pytest.mark.parametrize("price_share", [0.0, -1.0, 1.5])
+def test_a_price_above_the_on_demand_price_is_no_bargain(price_share: float) -> None:
+    with pytest.raises(SpecError, match="price_share"):
+        make_market("preemptible", price_share=price_share).open()

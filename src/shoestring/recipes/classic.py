@@ -106,6 +106,8 @@ def bundle(
     `elastic`: the search says at every turn all that it wants, so a machine nobody asks for is given back at once, and
     what runs is moved together where that frees one. `widths`: its trials are of several widths, as those of elastic
     searches always are. `placement` and `checkpointing`: the recipe's defaults."""
+    if placement == "slack" and all(not listing.offer.spot for listing in options.spec.listings):
+        placement = "cheapest"  # nobody takes anything away: there is no choice to be made, and nothing to look after
     kind = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
     where = placed(kind, options, elastic=elastic, widths=elastic or widths)
     saves = saving(options, checkpointing)
