@@ -224,7 +224,7 @@ def test_a_study_that_cannot_be_is_refused_by_field_and_value(change, complaint,
     ("change", "complaint", "hint"),
     [
         ({"over": None}, "a bag needs its jobs", "range(100)"),
-        ({"given": [{"temp": 1}]}, "in over or in given (one of them)", "combinations"),
+        ({"given": [{"temp": 1}]}, "in over, given or table (one of them)", "combinations"),
         ({"over": {}}, "over={} names no values", "over={"),
         ({"over": {"temp": []}}, "over.temp lists no values", "at least one"),
         ({"over": {"temp": {1, 2}}}, "over.temp: {1, 2} cannot be", "text"),

@@ -13,6 +13,7 @@ from shoestring.asked import Asked
 from shoestring.launch import begin, go_on, rehearse
 from shoestring.markets import Machines, Market
 from shoestring.runs import find_run
+from shoestring.specfile import kind_of
 from shoestring.study import Bag, Study
 from shoestring.trial import Trial
 from shoestring.worker.loading import stop_if_importing
@@ -74,6 +75,7 @@ def run_bag(
     *,
     over: Mapping[str, Iterable[object]] | None = None,
     given: Sequence[Mapping[str, object]] | None = None,
+    table: str | Path | None = None,
     budget: str | float | None = None,
     deadline: str | float | None = None,
     name: str | None = None,
@@ -85,8 +87,12 @@ def run_bag(
     fresh: bool | None = None,
     **more: object,
 ) -> Bag:
-    """Run a job for every combination in `over`, or for every configuration in `given`."""
-    fields: dict[str, object] = {"over": over, "given": given, "budget": budget, "deadline": deadline, "name": name}
+    """Run a job for every combination in `over`, every configuration in `given`, or every row of the file `table`.
+
+    `bag.results` has a row for each job. `more` is any other field of a spec file: recipe, slots, time_limit, ...
+    """
+    fields: dict[str, object] = {"over": over, "given": given, "table": table}
+    fields |= {"budget": budget, "deadline": deadline, "name": name}
     around: dict[str, object] = {
         "on": on,
         "market": market,
@@ -112,7 +118,7 @@ def simulate(
     unless a `store` is given; it then holds the run as `<name>-simulated`.
     """
     stop_if_importing()
-    kind = "bag" if "over" in fields or fields.get("kind") == "bag" else "study"
+    kind = str(fields.pop("kind", None) or kind_of(fields))
     asked = Asked.gather(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
     return rehearse(asked, workload, latencies)
 

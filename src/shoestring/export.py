@@ -1,4 +1,4 @@
-"""Trials into a file: CSV, JSON or parquet, one record per trial."""
+"""Trials, or the results of a bag, into a file: CSV, JSON or parquet, one record each."""
 
 from __future__ import annotations
 
@@ -26,28 +26,33 @@ def format_for(path: Path | None, given: str | None) -> str:
 
 
 def export(study: Study, path: Path, kind: str) -> int:
-    """Write all trials; returns how many."""
-    rows = study.trials.to_plain()
-    content = _parquet(rows) if kind == "parquet" else as_text(study, kind).encode()
+    """Write all of them; returns how many."""
+    content = _parquet(_rows(study)) if kind == "parquet" else as_text(study, kind).encode()
     try:
         path.write_bytes(content)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}", hint="choose another file with -o") from error
-    return len(rows)
+    return len(study.state.jobs)
 
 
 def as_text(study: Study, kind: str) -> str:
     """CSV or JSON as text, for a pipe."""
     if kind == "json":
-        return to_json(study.to_plain())
+        results = {"results": _rows(study)} if study.spec.kind == "bag" else {}
+        return to_json({**study.to_plain(), **results})
     if kind != "csv":
         raise SpecError(f"{kind} is not text", hint="give a file with -o FILE")
-    rows = study.trials.to_plain()
+    rows = _rows(study)
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["trial"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+def _rows(study: Study) -> list[dict[str, Any]]:
+    """A bag's jobs are known by their parameters, a study's trials by their numbers and values."""
+    return list(study.results) if study.spec.kind == "bag" else study.trials.to_plain()
 
 
 def to_json(plain: Any) -> str:

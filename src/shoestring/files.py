@@ -11,6 +11,7 @@ from pathlib import Path
 from shoestring.errors import ShoestringError, SpecError
 from shoestring.launch import begin
 from shoestring.prompt import Prompt, at_the_prompt
+from shoestring.specfile import kind_of
 from shoestring.specsource import load_spec_file, split_sections
 from shoestring.study import Study
 from shoestring.worker.loading import describe
@@ -57,5 +58,5 @@ def _run_spec(path: Path) -> None:
     market = sections.get("market")
     if isinstance(market, Mapping) and isinstance(prices := market.get("prices"), str):
         sections["market"] = {**market, "prices": os.path.join(folder, prices)}
-    kind = str(fields.pop("kind", "bag" if "over" in fields else "study"))
+    kind = str(fields.pop("kind", kind_of(fields)))
     begin(None, {"name": path.stem, **fields, **sections}, kind=kind, source=str(path), folder=folder)

@@ -7,8 +7,11 @@ import sys
 import time
 from typing import TextIO
 
+from shoestring.checkpointing.notice_limit import too_large_now
 from shoestring.kernel.events import Event
 from shoestring.kernel.state import RunState
+from shoestring.kernel.view import RunView
+from shoestring.outlook import held_usd, outlook
 from shoestring.units import show_duration, show_number, show_usd
 
 REDRAW_S = 0.2
@@ -17,35 +20,41 @@ LOG_EVERY_S = 60.0
 
 
 def line_of(state: RunState) -> str:
-    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost"""
+    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost
+
+    Of a bag: 31/300 · about 3h10 left · $4.10 of $20.00, about $9.80 in all · ...
+    """
     spec = state.the_spec
     status = state.by_status
     done = len(state.jobs) - status["waiting"] - status["running"]
-    best = "-" if state.best is None else show_number(state.jobs[state.best].best)
-    parts = [
-        f"{done}/{max(spec.trials, len(state.jobs))}",
-        f"best {best}",
-        f"{show_usd(state.spent_usd + _accrued_usd(state))} of {show_usd(spec.budget_usd)}"
-        if spec.budget_usd
-        else "for nothing",
+    ahead = outlook(state) if spec.kind == "bag" else None
+    parts = [f"{done}/{max(spec.trials, len(state.jobs))}"]
+    if spec.kind == "study" or spec.metric is not None:
+        parts.append(f"best {'-' if state.best is None else show_number(state.jobs[state.best].best)}")
+    if ahead is not None:
+        parts.append(f"about {_roughly(ahead.left_s)} left")
+    money = "for nothing"
+    if spec.budget_usd:
+        money = f"{show_usd(state.spent_usd + (held_usd(state) or 0.0))} of {show_usd(spec.budget_usd)}"
+        if ahead is not None and ahead.total_usd is not None:
+            money += f", about {show_usd(ahead.total_usd)} in all"
+    parts += [
+        money,
         f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
         f"{state.revocations} revoked, {state.lost_steps} lost",
     ]
     if status["failed"]:
         parts.append(f"{status['failed']} failed")
+    if too_large := too_large_now(RunView(state)):
+        parts.append(f"{too_large} too large to save on a notice")
     waiting_for = _waiting_for(state)
     return " · ".join([*parts, waiting_for] if waiting_for else parts)
 
 
-def _accrued_usd(state: RunState) -> float:
-    """What machines that run have cost so far, at today's price: bills come when they end, and people watch now."""
-    if state.feed is None:  # read from a journal, where only bills are known
-        return 0.0
-    return sum(
-        min(lease.reserve_usd, (state.now - lease.granted_at) / 3600 * state.feed.usd_per_hour(lease.offer, state.now))
-        for lease in state.leases.values()
-        if lease.granted_at is not None
-    )
+def _roughly(seconds: float) -> str:
+    """Not more digits than an estimate has: to ten minutes from hours on, to a minute before."""
+    unit_s = 600.0 if seconds >= 3600 else 60.0 if seconds >= 120 else 1.0
+    return show_duration(round(seconds / unit_s) * unit_s)
 
 
 def _waiting_for(state: RunState) -> str:

@@ -24,7 +24,7 @@ from shoestring.specsource import load_spec_file, split_sections
 from shoestring.units import parse_duration_s, parse_usd, show_usd
 from shoestring.values import as_value, as_values, as_whole, did_you_mean
 
-__all__ = ["check_affordable", "load_spec_file", "make_spec", "split_sections"]
+__all__ = ["check_affordable", "kind_of", "load_spec_file", "make_spec", "split_sections"]
 
 DEFAULT_TRIALS = 64
 MOST_JOBS = 1_000_000
@@ -46,6 +46,11 @@ def make_spec(fields: Mapping[str, object], *, source: str = "tune()", needs_cod
         return _spec(asked, needs_code)
     except SpecError as error:
         raise SpecError(f"{source}: {error}", hint=error.hint) from None
+
+
+def kind_of(fields: Mapping[str, object]) -> str:
+    """Study or bag, where nobody says which: what lists jobs and has no space to search is a bag."""
+    return "bag" if "over" in fields or ("table" in fields and "space" not in fields) else "study"
 
 
 def check_affordable(spec: RunSpec, cheapest: tuple[Offer, float] | None) -> None:
@@ -128,8 +133,9 @@ def _bag_jobs(asked: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
         raise SpecError("a bag has no space to search", hint="list the values in over, or make it a study")
     if ("over" in asked) == ("given" in asked):
         raise SpecError(
-            "a bag needs its jobs, in over or in given (one of them)",
-            hint="over={'seed': range(100)} makes all combinations, given=[{'seed': 1}, {'seed': 7}] just these",
+            "a bag needs its jobs, in over, given or table (one of them)",
+            hint="over={'seed': range(100)} makes all combinations, given=[{'seed': 1}, {'seed': 7}] just these, "
+            "table='jobs.csv' those of a file",
         )
     given = _given(asked) if "given" in asked else _combinations(asked["over"])
     if not given:

@@ -15,6 +15,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Config
 from shoestring.receipt import Receipt, receipt_of
+from shoestring.results import Results, results_of
 from shoestring.runs import RunFolder
 from shoestring.trials import Tally, Trials, show_config
 from shoestring.units import show_number, show_usd
@@ -44,7 +45,7 @@ class BestTrial:
 
 
 class Study:
-    """A run's results: `best`, `trials`, `receipt`, `why(number)`, `log()`, `spent`."""
+    """A run's results: `best`, `trials`, `results`, `receipt`, `why(number)`, `log()`, `spent`."""
 
     def __init__(self, entries: Callable[[], Iterable[Entry]], folder: RunFolder | None = None) -> None:
         self._entries = entries
@@ -93,6 +94,12 @@ class Study:
     @property
     def trials(self) -> Trials:
         return Trials(self._told().rows(), self.metric)
+
+    @property
+    def results(self) -> Results:
+        """A row for each job: its parameters, what it reported and printed last, what it took. `.to_pandas()` too."""
+        folder = None if self.folder is None else self.folder.path
+        return results_of(self._told().rows(), folder)
 
     @property
     def best(self) -> BestTrial | None:

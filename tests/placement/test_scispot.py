@@ -34,7 +34,14 @@ SMALL, LARGE = machine("small", 2, 1.0), machine("large", 8, 4.0)
 
 def bag(*listings: Listing, jobs: int = 4, hours: float = 6.0, **fields) -> Story:
     """A bag whose first job is done, on the first of the machines, and took so many hours."""
-    fields = {"max_steps": 1, "deadline_s": 20 * DAY_S, "budget_usd": 1e4, "slice_s": 2 * DAY_S, **fields}
+    fields = {
+        "max_steps": 1,
+        "trials": jobs,
+        "deadline_s": 20 * DAY_S,
+        "budget_usd": 1e4,
+        "slice_s": 2 * DAY_S,
+        **fields,
+    }
     run = Story(SciSpot(Lives()), spec=replace(SPEC, listings=listings, **fields))
     run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
     run.begin()
@@ -109,6 +116,23 @@ def test_where_the_cheapest_would_not_be_done_by_the_deadline_a_faster_one_is_ta
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
     decisions = ended(run, at=20 * HOUR_S)
     assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"large"}
+
+
+def test_jobs_that_are_not_on_the_books_yet_count_for_the_deadline() -> None:
+    """A search adds jobs as places come free: what waits now is the least of it."""
+    run = bag(SMALL, LARGE, jobs=3, trials=40, max_machines=2, deadline_s=4 * DAY_S)
+    run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
+    decisions = ended(run, at=61.0 + 6 * HOUR_S)
+    (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
+    assert "would miss its deadline" in left.why
+    assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"large"}
+
+
+def test_where_no_kind_is_fast_enough_none_is_left_for_that() -> None:
+    run = bag(SMALL, LARGE, jobs=3, trials=400, max_machines=1, deadline_s=DAY_S)
+    run.state.jobs["j0"].paces = {("small", 1): Pace(1, HOUR_S), ("large", 1): Pace(1, HOUR_S / 4)}
+    decisions = ended(run, at=61.0 + HOUR_S)
+    assert [x.job for x in decisions if isinstance(x, d.StartSegment)] == ["j1"]
 
 
 class _SciSpot(PolicySuite):

@@ -70,6 +70,14 @@ def test_a_file_is_submitted_and_waited_for(serving: Serving) -> None:
     assert simulated.output.startswith("other-simulated: ")
 
 
+def test_the_rows_of_a_table_beside_the_file_are_sent_along(serving: Serving, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("x\n1\n2\n")
+    spec = tmp_path / "rows.yaml"
+    spec.write_text("command: echo {x}\ntable: rows.csv\n")
+    done = shoestring("submit", str(spec), "--to", f"http://127.0.0.1:{serving.port}", "--wait", token=serving.token)
+    assert (done.exit_code, done.output.startswith("rows: concluded · 2/2")) == (0, True), done.output
+
+
 @pytest.mark.parametrize(
     ("token", "url", "words"),
     [

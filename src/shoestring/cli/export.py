@@ -9,7 +9,7 @@ import click
 from shoestring.cli.options import NAME, STORE
 
 
-@click.command(short_help="The trials as CSV, JSON or parquet.")
+@click.command(short_help="Trials or results as CSV, JSON or parquet.")
 @NAME
 @STORE
 @click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), help="[default: by the file's name]")
@@ -17,8 +17,12 @@ from shoestring.cli.options import NAME, STORE
 def command(name: str | None, store: str | None, kind: str | None, output: Path | None) -> None:
     """One record per trial of the run NAME: configuration, value, status, machines, time, cost.
 
+    Of a bag, one per job: its parameters, status, everything it reported last, the last line it printed, attempts,
+    revocations, time, cost.
+
     \b
       shoestring export digits -o trials.csv
+      shoestring export sweep -o results.csv
       shoestring export digits --format json | jq '.trials[].value'
     """
     from shoestring.export import as_text, export, format_for
@@ -30,4 +34,5 @@ def command(name: str | None, store: str | None, kind: str | None, output: Path 
     if output is None:
         click.echo(as_text(study, chosen), nl=False)
         return
-    click.echo(f"wrote {export(study, output, chosen)} trials to {output}")
+    kind_of_rows = "jobs" if study.spec.kind == "bag" else "trials"
+    click.echo(f"wrote {export(study, output, chosen)} {kind_of_rows} to {output}")

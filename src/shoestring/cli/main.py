@@ -10,7 +10,23 @@ from typing import Any, NoReturn
 
 import click
 
-COMMANDS = ("demo", "plan", "run", "simulate", "status", "report", "why", "export", "stop", "tell", "market")
+COMMANDS = (
+    "demo",
+    "plan",
+    "run",
+    "bag",
+    "simulate",
+    "status",
+    "report",
+    "why",
+    "export",
+    "stop",
+    "serve",
+    "submit",
+    "tell",
+    "market",
+    "lifetimes",
+)
 """In the order in which a newcomer meets them. Each has a module of its name in this package."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -23,6 +39,7 @@ budget, never a minute past the deadline, and a receipt at the end.
   shoestring plan study.py --budget 20 --deadline 6h          what will it cost, will it be done in time?
   shoestring run study.py                           on this machine, for nothing
   shoestring run study.py --market modern --speedup 900 --budget 20 --deadline 6h
+  shoestring bag --over seed=0..99 -- ./simulate --seed {seed}          a job for each of a hundred seeds
   shoestring simulate study.py --budget 20 --deadline 6h --max-machines 64
   shoestring status                                 how is it going?
   shoestring report --html report.html              results and receipt

@@ -38,11 +38,20 @@ def aligned(lines: Sequence[Sequence[str]], to_the_left: int) -> list[str]:
 
 
 def show_study(study: Study) -> None:
-    """The outcome for people: best trial, then the receipt."""
-    best = study.best
-    click.echo("no trial has come to a value" if best is None else f"best  {best}")
+    """The outcome for people: best trial, or jobs done, then the receipt."""
+    if study.spec.kind == "bag" and study.spec.metric is None:
+        click.echo(_jobs_done(study))
+    else:
+        best = study.best
+        click.echo("no trial has come to a value" if best is None else f"best  {best}")
     click.echo("")
     _show_receipt(study.receipt)
+
+
+def _jobs_done(study: Study) -> str:
+    status = study.state.by_status
+    failed = f", {status['failed']} failed" if status["failed"] else ""
+    return f"{status['finished']} of {study.spec.trials} jobs finished{failed}"
 
 
 def _show_receipt(receipt: Receipt) -> None:

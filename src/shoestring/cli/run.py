@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shoestring.cli.main import BAD_INPUT
-from shoestring.cli.options import JSON, overrides, run_options
+from shoestring.cli.options import JSON, PLACE, SPEEDUP, overrides, run_options
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
 if TYPE_CHECKING:
@@ -18,13 +19,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Run a study, or go on with it.")
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
-@click.option(
-    "--on",
-    metavar="PLACE",
-    help="local: processes of this machine, for nothing unless a market is named; ray: Ray nodes on this machine; "
-    "ray:ADDRESS: a Ray cluster.",
-)
-@click.option("--speedup", type=float, help="Market seconds per real second: 900 is an hour in 4 s.")
+@PLACE
+@SPEEDUP
 @JSON
 def command(file: Path, as_json: bool, **options: Any) -> None:
     """Run what FILE describes: a Python file that calls tune() or run_bag(), or a .yaml or .toml spec.
@@ -44,23 +40,25 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
     if said.get("on") == "local" and "market" not in said:
         said |= {"market": "free", "speedup": 1.0}
     prompt = Prompt(overrides=said, say=lambda text: click.echo(text, err=True))
-    studies = run_file(file, prompt)
+    show_outcome(run_file(file, prompt), options["store"], as_json)
+
+
+def show_outcome(studies: Sequence[Study], store: str | None, as_json: bool) -> None:
+    """What came of it, for people or for scripts; exit code 2 if nothing did."""
     if as_json:
         say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])
     else:
         for study in studies:
             show_study(study)
-        _what_next(studies[-1], options["store"])
+        _what_next(studies[-1], store)
     if not all(_came_to_something(study) for study in studies):
         raise click.exceptions.Exit(BAD_INPUT)
 
 
 def _what_next(study: Study, store: str | None) -> None:
-    best = study.best
-    next_commands(
-        f"shoestring report {about(study, store)} --html report.html",
-        f"shoestring why {0 if best is None else best.number} {about(study, store)}",
-    )
+    best, name = study.best, about(study, store)
+    look = f"export {name} -o results.csv" if study.spec.kind == "bag" else f"report {name} --html report.html"
+    next_commands(f"shoestring {look}", f"shoestring why {0 if best is None else best.number} {name}")
 
 
 def _came_to_something(study: Study) -> bool:

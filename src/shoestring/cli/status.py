@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import next_commands, say_json
+
+if TYPE_CHECKING:
+    from shoestring.study import Study
 
 
 @click.command(short_help="How is it going? One line per run.")
@@ -30,9 +35,23 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
         say_json(rows[0] if name else rows)
         return
     for study in studies:
+        _look_up_prices(study)
         click.echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
         if study.state.ending:
             click.echo(f"  {study.state.ending}")
         for warning in study.receipt.warnings:
             click.echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")
+
+
+def _look_up_prices(study: Study) -> None:
+    """What machines that still run have cost is on no bill yet: it is worked out from the prices of their market."""
+    from shoestring.errors import ShoestringError
+    from shoestring.live_run import read_kept
+
+    if study.folder is None or not study.state.leases:
+        return
+    try:
+        study.state.feed = read_kept(study.folder).market.open(study.spec.deadline_s).feed
+    except ShoestringError:
+        pass  # a price file that was moved: bills alone are shown

@@ -19,7 +19,7 @@ from shoestring.kernel.view import RunView
 from shoestring.placement.buying import rent_missing
 from shoestring.placement.matching import IDLE, PLACEMENT_WAKERS, on_the_move, start_waiting_jobs
 from shoestring.placement.scispot_fitness import job_here_usd, reuse_here_s, spare_here_s
-from shoestring.placement.scispot_ranking import cheapest_known_usd, ranked
+from shoestring.placement.scispot_ranking import candidates, cheapest_known_usd, ranked, too_slow
 from shoestring.placement.seating import has_time
 from shoestring.units import show_duration, show_usd
 
@@ -54,13 +54,17 @@ class SciSpot:
         if not state.waiting or not state.idle:
             return
         job = state.jobs[next(iter(state.waiting))]
-        best_usd = cheapest_known_usd(state, self.lives, job)
+        found = candidates(state, self.lives, job)
+        best_usd, slow = cheapest_known_usd(found), too_slow(found)
         for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
             sooner_s = -reuse_here_s(state, self.lives, lease)
             here_usd = job_here_usd(state, self.lives, job, lease)
             if sooner_s > 0:
                 age = "" if lease.granted_at is None else f"{show_duration(state.now - lease.granted_at)} old: "
                 why = f"{age}the next job is expected to be done {show_duration(sooner_s)} sooner on a new machine"
+                yield d.ReleaseLease(lease=lease.id, why=why)
+            elif lease.offer.machine in slow:
+                why = "with machines of this kind the bag would miss its deadline, with another it would not"
                 yield d.ReleaseLease(lease=lease.id, why=why)
             elif best_usd is not None and here_usd is not None and here_usd > DEARER * best_usd:
                 why = f"the next job would cost {show_usd(here_usd)} here and {show_usd(best_usd)} on another kind"

@@ -8,6 +8,7 @@ the bag would not be done by its deadline come last, the fastest of them first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from shoestring.kernel.records import Job
@@ -50,15 +51,22 @@ def ranked(state: RunView, lives: Lives) -> Ranked:
         return [
             (candidate.listing.offer, f"time is short, jobs take {candidate.work_s:.0f} s") for candidate in fastest
         ]
-    first = in_time[next_to_use([candidate.prospect for candidate in in_time], jobs_left=len(state.waiting))]
+    first = in_time[
+        next_to_use([candidate.prospect for candidate in in_time], jobs_left=_jobs_left(state) - state.count("running"))
+    ]
     order = sorted(found, key=lambda it: (it is not first, not it.in_time, it.prospect.expected_usd, it.listing.offer))
     return [(it.listing.offer, _why(it.prospect, trial=it is first and not it.prospect.tried)) for it in order]
 
 
-def cheapest_known_usd(state: RunView, lives: Lives, job: Job) -> float | None:
+def cheapest_known_usd(found: Sequence[Candidate]) -> float | None:
     """The least that a job has been seen to come to on machines that are fast enough; None while that is not known."""
-    known = [it.prospect.expected_usd for it in candidates(state, lives, job) if it.in_time and it.prospect.tried]
-    return min(known, default=None)
+    return min((it.prospect.expected_usd for it in found if it.in_time and it.prospect.tried), default=None)
+
+
+def too_slow(found: Sequence[Candidate]) -> frozenset[str]:
+    """Machine types on which the bag would miss its deadline. None of them if it would on all: then all will help."""
+    slow = frozenset(it.listing.offer.machine for it in found if not it.in_time)
+    return slow if any(it.in_time for it in found) else frozenset()
 
 
 def candidates(state: RunView, lives: Lives, job: Job) -> list[Candidate]:
@@ -116,8 +124,14 @@ def _bag_s(state: RunView, job: Job, listing: Listing, step: StepTime) -> float:
     """All jobs that are left, on as many such machines as may be rented."""
     machines, share = machines_for(job, listing)
     at_once = max(1, int(state.spec.max_machines / (machines * share)))
-    rounds = -(-(state.count("waiting") + state.count("running")) // at_once)
+    rounds = -(-_jobs_left(state) // at_once)
     return rounds * step.expected_s * state.spec.max_steps
+
+
+def _jobs_left(state: RunView) -> int:
+    """Also those that are not on the books yet: a search adds jobs only as places for them come free."""
+    planned = max(state.spec.trials, len(state.spec.given))
+    return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
 
 
 def _being_tried(state: RunView, listing: Listing) -> bool:

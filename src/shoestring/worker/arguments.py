@@ -35,14 +35,18 @@ def as_text(value: Value) -> str:
     return "" if value is None else str(value)
 
 
+LAST_LINE = "last_line.txt"
+
+
 class Desk:
-    """The folder in which a program finds its parameters and leaves its checkpoints."""
+    """The folder in which a program finds its parameters and leaves its checkpoints, and its last word."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.save_to = folder / "save_to"
         self.params = folder / "params.json"
         self.reports = folder / "reports.jsonl"
+        self.last_line = folder / LAST_LINE
 
     def lay_out(self, config: Config) -> None:
         self.save_to.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +24,7 @@ from shoestring.worker.report import LONGEST_LINE, Announced, Progress, understa
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS = 64
 """Reads of 64 kB after a program has ended: something it left behind may hold its output open and talk for ever."""
+_LONGEST_LAST_LINE = 500
 _PATIENCE_S = 10.0
 """What a program that trains past its goal has, to save and stop, before it is killed."""
 
@@ -54,6 +56,8 @@ class CommandRun:
         self._names: set[str] = set()
         self._warnings: list[str] = []
         self._last_error_line = b""
+        self._last_line = b""
+        """Of its standard output, reports left out: what a program that knows nothing of us has to say."""
         self._terminated_at: float | None = None
         self._told_to_leave = False
         self._reports_read = 0
@@ -76,6 +80,7 @@ class CommandRun:
             return Ending("failed", self._step, _cannot_start(command[0], folder, error))
         try:
             self._listen(program)
+            self._keep_last_line()
             return self._ending(program.wait())
         except ShoestringError as error:
             return Ending("failed", self._step, f"{error} ({error.hint})" if error.hint else str(error))
@@ -119,8 +124,13 @@ class CommandRun:
         for line in lines:
             if is_error:
                 self._last_error_line = line.strip() or self._last_error_line
-            else:
-                self._take(line)
+            elif not self._take(line):
+                self._last_line = line.strip() or self._last_line
+
+    def _keep_last_line(self) -> None:
+        if self._last_line:
+            with suppress(OSError):  # a full disk: it is not worth a job that is done
+                self._desk.last_line.write_bytes(self._last_line[:_LONGEST_LAST_LINE])
 
     def _read_reports(self) -> None:
         with self._desk.reports.open("rb") as file:
@@ -131,7 +141,8 @@ class CommandRun:
         for line in said[:whole].splitlines():
             self._take(line)
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes) -> bool:
+        """Was it meant for us?"""
         try:
             match understand(line, self._metric, self._step + 1):
                 case Progress(step, metrics):
@@ -141,8 +152,11 @@ class CommandRun:
                         self._host.reported(step, metrics)
                 case Announced(name, step):
                     self._put_away(name, step)
+                case None:
+                    return False
         except ReportError as error:
             self._warnings.append(str(error))
+        return True
 
     def _put_away(self, name: str, step: int) -> None:
         """Move what was announced out of the program's reach, and store it. A file becomes a folder with it inside."""

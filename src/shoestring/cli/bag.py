@@ -1,0 +1,94 @@
+"""`shoestring bag`: a command and a table of parameters, without a file to describe them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shoestring.cli.options import JSON, PLACE, SPEEDUP, common_options, overrides
+from shoestring.cli.run import show_outcome
+
+
+@click.command(
+    short_help="Run a command for every row of a table, or go on with it.",
+    context_settings={"allow_interspersed_args": False},  # what follows the program's name is the program's
+)
+@click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
+@click.option(
+    "--over",
+    "values",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Values of a parameter: 280,300,320, or 0..99, or 0..100..10. Given several times: all combinations.",
+)
+@click.option("--table", metavar="FILE", help="A job for each row of a .csv, .tsv or .jsonl file.")
+@click.option(
+    "--recipe", metavar="NAME", help="given: as they come; scispot: by how long machines live, and jobs take."
+)
+@click.option("--name", metavar="NAME", help="The bag's name.  [default: that of the program]")
+@click.option("--slots", type=int, help="Slots of a machine that a job takes.")
+@click.option("--time-limit", metavar="TIME", help="A job that runs longer counts as hung.")
+@click.option("--max-failures", type=int, help="How often a job may fail before it is given up.")
+@common_options
+@PLACE
+@SPEEDUP
+@click.option("--simulate", "rehearse", is_flag=True, help="In virtual time: what would it cost? Nothing is run.")
+@click.option("--job-takes", metavar="TIME", help="With --simulate: how long a job takes on four cores.")
+@JSON
+def command(
+    words: tuple[str, ...],
+    values: tuple[str, ...],
+    rehearse: bool,
+    job_takes: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run COMMAND once for every row of a table, with {parameters} filled in. No shell sees the values.
+
+    Interrupted, the same command goes on. shoestring status shows how far it is and how long it will take; shoestring
+    stop ends all of it; shoestring export makes a table of the results.
+
+    \b
+      shoestring bag --over temp=280,300,320 --over seed=0..99 -- ./simulate --temp {temp} --seed {seed}
+      shoestring bag --table params.csv -- python fit.py --lr {lr} --width {width}
+      shoestring bag --over file=a.dat,b.dat -- bash -c 'gzip -c "$1" > "$1.gz"' _ {file}
+      shoestring bag --over seed=0..999 --budget 20 --deadline 1d --market preemptible --recipe scispot \\
+          --simulate --job-takes 40m -- ./simulate --seed {seed}
+    """
+    from shoestring.launch import begin
+    from shoestring.prompt import Prompt, at_the_prompt
+
+    fields = overrides(options)
+    if values:
+        fields["over"] = _over(values)
+    if job_takes is not None:
+        fields["simulate"] = _how_long(job_takes, options["max_steps"])
+    prompt = Prompt(mode="simulate" if rehearse else "run", say=lambda text: click.echo(text, err=True))
+    with at_the_prompt(prompt):
+        # One word is a whole command line in quotes, as other programs of this kind take it.
+        code = words[0] if len(words) == 1 else list(words)
+        begin(code, fields, kind="bag", source="shoestring bag", folder=Path.cwd())
+    show_outcome(prompt.studies, options["store"], as_json)
+
+
+def _over(values: tuple[str, ...]) -> dict[str, object]:
+    from shoestring.errors import SpecError
+    from shoestring.jobtable import listed
+
+    over: dict[str, object] = {}
+    for said in values:
+        name, equals, text = said.partition("=")
+        if not equals:
+            raise SpecError(f"--over {said!r} gives no values", hint="write it as --over temp=280,300 or seed=0..99")
+        if name in over:
+            raise SpecError(f"--over {name} is given twice", hint=f"list all its values at once: --over {name}=1,2,3")
+        over[name] = listed(text, f"--over {name}")
+    return over
+
+
+def _how_long(job_takes: str, max_steps: int | None) -> dict[str, object]:
+    from shoestring.units import parse_duration_s
+
+    return {"seconds_per_step": parse_duration_s(job_takes, "job_takes") / (max_steps or 1)}
