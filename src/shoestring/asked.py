@@ -13,18 +13,22 @@ import msgspec
 
 from shoestring import recipes
 from shoestring.errors import SpecError
+from shoestring.jobtable import with_table
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import RAY_NODE
+from shoestring.kernel.types import RAY_NODE, SLURM_NODE
 from shoestring.market.simulated import SimulatedProvider
 from shoestring.markets import Market, make_market
+from shoestring.recipes.lifetimes import LIFETIMES_FILE
+from shoestring.recipes.revocations import MODEL_FILE, refuse_hindsight
 from shoestring.search.grid import Grid
 from shoestring.specfile import check_affordable, make_spec
 from shoestring.values import did_you_mean
 from shoestring.worker.loading import address_of
 
-PLACES = ("local", "inline", "ray", "ray:ADDRESS")
-_LEAST_SLICE_REAL_S = {"local": 4.0, "ray": 20.0}
-"""A controller that has died must be able to come back before its machines end, and on Ray that takes longer."""
+PLACES = ("local", "inline", "ray", "ray:ADDRESS", "slurm", "slurm:PARTITION")
+_LEAST_SLICE_REAL_S = {"local": 4.0, "ray": 20.0, "slurm": 120.0}
+"""A controller that has died must be able to come back before its machines end, and on Ray that takes longer. On Slurm
+a lease is denied that has not come by then, and nodes that are resumed take their time."""
 MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
 """Said at the top level of a call for convenience; they belong to the market."""
 
@@ -60,6 +64,7 @@ class Asked:
         if "listings" in words:
             raise SpecError("listings cannot be given here", hint="choose with machines=, zones= and market=")
         folder = folder or Path.cwd()
+        words = with_table(words, folder)
         on = _place(words.pop("on", "local"))
         store, fresh = words.pop("store", None), bool(words.pop("fresh", False))
         simulation = words.pop("simulate", {})
@@ -67,6 +72,8 @@ class Asked:
         market = make_market(words.pop("market", None if runs_code else "modern"), **market_words)
         if runs_code and on.startswith("ray"):
             market = _on_ray(on, market, words)
+        if runs_code and on.startswith("slurm"):
+            market = _on_slurm(on, market, words)
         if code is not None:
             words |= _named(code, words, folder, on if runs_code else "inline")
         if kind == "bag":
@@ -74,6 +81,8 @@ class Asked:
         if market.kind == "free":
             words.setdefault("max_machines", 1)  # this one; its slots are its cores
         spec = make_spec({"kind": kind, **words}, source=source, needs_code=runs_code)
+        for file in (MODEL_FILE, LIFETIMES_FILE):
+            spec = file.pinned(spec, folder)
         search = recipes.build(spec)[0]  # an unknown recipe or option is better refused now than in mid-run
         if isinstance(search, Grid):  # the grid says how many trials there are
             spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(search.points))
@@ -87,6 +96,8 @@ class Asked:
         spec = msgspec.structs.replace(spec, listings=market.listings(provider))
         _check_payable(spec, provider)
         recipes.build(spec)  # some can tell only now, from the machines on offer, that budget or deadline do not do
+        if market.kind == "prices":
+            refuse_hindsight(spec, provider.start)
         return cls(
             spec=spec,
             market=market,
@@ -114,6 +125,11 @@ def _place(on: object) -> str:
 
         ray_address(on)
         return on
+    if isinstance(on, str) and on.startswith("slurm:"):
+        from shoestring.backends.slurm_check import slurm_partition
+
+        slurm_partition(on)
+        return on
     if on not in PLACES:
         raise SpecError(f"on={on!r} is unknown", hint=did_you_mean(on, PLACES))
     return str(on)
@@ -128,6 +144,17 @@ def _on_ray(on: str, market: Market, words: dict[str, object]) -> Market:
         return market
     words.setdefault("max_machines", cluster.nodes)
     return msgspec.structs.replace(market, slots=market.slots or cluster.slots, free_machine=RAY_NODE)
+
+
+def _on_slurm(on: str, market: Market, words: dict[str, object]) -> Market:
+    """Is Slurm there? Nodes that cost nothing are used whole, unless the user says how many."""
+    from shoestring.backends.slurm_check import look_around
+
+    cluster = look_around(on)
+    if market.kind != "free":
+        return market
+    words.setdefault("max_machines", cluster.nodes)
+    return msgspec.structs.replace(market, slots=market.slots or cluster.slots, free_machine=SLURM_NODE)
 
 
 def _named(code: object, words: Mapping[str, object], folder: Path, on: str) -> dict[str, object]:

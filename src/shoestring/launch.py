@@ -74,7 +74,7 @@ def launch(asked: Asked) -> Study:
         return study
     say(f"going on with {spec.name}, in {folder.path}")
     kept = msgspec.structs.replace(read_kept(folder), folder=str(asked.folder))
-    if kept.on.startswith("ray") and asked.on.startswith("ray"):  # the same cluster may have another address by now
+    if kept.on.partition(":")[0] == asked.on.partition(":")[0]:  # a cluster may have another address by now
         kept = msgspec.structs.replace(kept, on=asked.on)
     return drive(
         folder,

@@ -75,7 +75,7 @@ def drive(
 ) -> Study:
     """Run to the end, or to a pause. KeyboardInterrupt once a run interrupted at the keyboard is safely paused."""
     # Where machines are processes of this computer, a power cut takes them too: entries need only survive kill -9.
-    elsewhere = kept.on.startswith("ray:")
+    elsewhere = kept.on.startswith(("ray:", "slurm"))
     with closing(SqliteJournal.open(folder.journal, survives_power_loss=elsewhere)) as journal:
         state = _recalled(journal.read())
         if state.spec is None:
@@ -164,6 +164,23 @@ def _world(
             metric=spec.metric,
             folder=code_folder,
             slots_per_worker=spec.slots,
+        )
+    elif kept.on.startswith("slurm"):
+        from shoestring.backends.slurm_backend import SlurmBackend
+        from shoestring.backends.slurm_check import look_around, slurm_partition
+        from shoestring.backends.slurm_leases import SlurmLeases
+
+        backend = SlurmBackend(
+            run_dir,
+            slurm=SlurmLeases(run_dir, slurm_partition(kept.on)),
+            code=spec.code,
+            provider=provider,
+            clock=clock,
+            store=store.root,
+            metric=spec.metric,
+            folder=code_folder,
+            slots_per_worker=spec.slots,
+            features=look_around(kept.on).features,
         )
     else:
         from shoestring.backends.local import LocalBackend

@@ -99,6 +99,12 @@ class WorkerProcess:
             return f"the worker was killed by {signal.Signals(-code).name}"
         return "the worker vanished without a word"
 
+    def ask_to_leave(self) -> None:
+        """Its machine is about to go: it saves and stops."""
+        signed_in = self.signed_in
+        if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
+            os.kill(signed_in.pid, signal.SIGTERM)
+
     def kill(self) -> None:
         """End the worker and everything it started, and wait until it is so."""
         group = self._group()

@@ -15,10 +15,11 @@ import msgspec
 
 from shoestring.backends.leasing import Bill, Granted, Provider
 from shoestring.backends.local import LocalBackend
+from shoestring.backends.parted_segments import PartedSegment
 from shoestring.backends.ray_check import ray_address
 from shoestring.backends.ray_cluster import JoinedNodes
 from shoestring.backends.ray_nodes import StartedNodes
-from shoestring.backends.ray_segments import Nodes, RaySegment, RayWorker
+from shoestring.backends.ray_segments import Nodes, RayWorker
 from shoestring.backends.segments import LocalSegment
 from shoestring.kernel.decisions import RequestLease, StartSegment
 from shoestring.kernel.events import Event
@@ -103,12 +104,12 @@ class RayBackend(LocalBackend):
             return task
         return msgspec.structs.replace(task, workers=task.machines[0], master_port=self._nodes.port(segment.segment))
 
-    def _segment(self, folder: Path, task: Task) -> RaySegment:
-        return RaySegment(folder, task, self._clock, RayWorker(folder, task, self._nodes))
+    def _segment(self, folder: Path, task: Task) -> PartedSegment:
+        return PartedSegment(folder, task, self._clock, RayWorker(folder, task, self._nodes))
 
     def _put_aside(self, segment: LocalSegment) -> None:
         super()._put_aside(segment)
-        if isinstance(segment, RaySegment):
+        if isinstance(segment, PartedSegment):
             segment.dismiss()
 
     # -- news ----------------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ class RayBackend(LocalBackend):
             self._nodes.link.listen()
         self._tend(self._clock.now())
         for segment in self._segments.values():
-            if isinstance(segment, RaySegment):
+            if isinstance(segment.worker, RayWorker):
                 segment.worker.carry_on()
         return list(super().poll())
 

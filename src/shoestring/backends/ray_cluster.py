@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from shoestring.backends.parted_segments import meeting_port
 from shoestring.backends.ray_link import NOTHING, RayLink
 from shoestring.backends.ray_messages import Node
 from shoestring.errors import TransientError
@@ -22,8 +23,6 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.task import read_json, write_json
 
 _NAMED = "lease-"
-_FIRST_PORT, _PORTS = 20_000, 10_000
-"""Above those Ray gives its workers, below those a system draws from."""
 
 
 class _Taken(msgspec.Struct, frozen=True):
@@ -93,9 +92,7 @@ class JoinedNodes:
         return (0.0, min(slots, gpus)) if gpus else (min(slots, cpus), 0.0)
 
     def port(self, segment: SegmentId) -> int:
-        """Where the workers of a gang meet. Nobody here knows what is free there, so it is drawn by lot: two attempts
-        at a trial have different numbers, and never meet."""
-        return _FIRST_PORT + zlib.crc32(f"{self._run_dir}:{segment}".encode()) % _PORTS
+        return meeting_port(self._run_dir, segment)
 
     def close(self) -> None:
         self.let_go()

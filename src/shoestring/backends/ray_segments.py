@@ -1,8 +1,5 @@
 """RayWorker: the workers of one segment on Ray nodes, one supervisor on each of its machines, each under an actor.
 
-Rank 0's supervisor has the segment's own folder, as anywhere else. The part of a gang on another lease has a folder in
-it, with a task of its own, the same control file, and an outbox in which only its end is of interest.
-
 An actor that does not answer may be alive or not, so none is ever asked. What counts is what its supervisor wrote, and
 whether Ray lists the actor. A segment is one attempt at a trial and runs once: an actor started again, by a controller
 that could not know, finds the folder taken.
@@ -16,14 +13,12 @@ from typing import Protocol
 
 import msgspec
 
+from shoestring.backends.parted_segments import Part, complaints, parts_of
 from shoestring.backends.processes import WorkerProcess
 from shoestring.backends.ray_link import NOTHING, RayLink
 from shoestring.backends.ray_messages import Node
-from shoestring.backends.segments import LocalSegment
-from shoestring.kernel.events import Event, SegmentEnded
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.worker.outbox import AnyLine, Ended, Tail
-from shoestring.worker.task import CONTROL, OUTBOX, PID, TASK, Task, write_json
+from shoestring.worker.task import TASK, Task, write_json
 
 _LAG_S = 2.0
 """An actor may be gone from Ray's list a moment before its supervisor's last words are to be read everywhere."""
@@ -60,44 +55,16 @@ class Nodes(Protocol):
     def close(self) -> None: ...
 
 
-class Part:
-    """What runs of a segment on one lease."""
+class RayPart(Part):
+    """What runs of a segment on one node, under an actor."""
 
     def __init__(
         self, folder: Path, lease: LeaseId, segment: SegmentId, first_rank: int, workers: int, slots: int
     ) -> None:
-        self.folder = folder
-        self.lease = lease
-        self.first_rank = first_rank
-        self.workers = workers
-        self.slots = slots
+        super().__init__(folder, lease, segment, first_rank, workers, slots)
         self.actor = f"{segment}.{lease}"
         self.order: int | None = None
         """The number of the order to start it, if we gave one."""
-        self.ended: Ended | None = None
-        self._tail = Tail(folder / OUTBOX)
-
-    @property
-    def has_begun(self) -> bool:
-        return (self.folder / PID).exists()
-
-    def lay_out(self, task: Task) -> None:
-        """The folder of a part beside rank 0's. It obeys the same control file."""
-        if self.first_rank == 0:
-            return
-        self.folder.mkdir(exist_ok=True)
-        if not (self.folder / CONTROL).is_symlink():
-            (self.folder / CONTROL).symlink_to(Path("..") / CONTROL)
-        own = msgspec.structs.replace(task, first_rank=self.first_rank, workers=self.workers, machines=())
-        write_json(self.folder / TASK, own)
-
-    def read(self) -> None:
-        if self.ended is None:
-            for line in self._tail.read():
-                if isinstance(line, Ended):
-                    self.ended = line
-                    self._tail.close()
-                    return
 
     def is_listed(self, link: RayLink | None) -> bool | None:
         """Does Ray know its actor? None if that cannot be said now."""
@@ -122,7 +89,7 @@ class RayWorker:
         self._folder = folder
         self._task = task
         self._nodes = nodes
-        self._parts = _parts(folder, task)
+        self._parts = parts_of(folder, task, RayPart)
         self._wanted = False
         """Ordered, and not yet passed on: its nodes may still be on their way up."""
         self._driver = 0
@@ -172,7 +139,7 @@ class RayWorker:
         self._missed_at = self._missed_at or now
         return now - self._missed_at < (_LAG_S if len(self._parts) == 1 else self._nodes.patience_s)
 
-    def _is_missing(self, part: Part) -> bool:
+    def _is_missing(self, part: RayPart) -> bool:
         if len(self._parts) > 1:
             part.read()
             if part.ended is not None:
@@ -180,14 +147,7 @@ class RayWorker:
         return part.is_listed(self._nodes.link) is False
 
     def last_words(self) -> str:
-        words = [part.words(self._nodes.link) for part in self._parts]
-        if len(words) == 1:
-            return words[0]
-        return "; ".join(
-            said if said.startswith("rank ") else f"rank {part.first_rank}: {said}"
-            for part, said in zip(self._parts, words, strict=True)
-            if said
-        )
+        return complaints(self._parts, [part.words(self._nodes.link) for part in self._parts])
 
     def kill(self) -> None:
         """A part that is only just coming up finds in the control file that its time is over."""
@@ -198,35 +158,3 @@ class RayWorker:
                 WorkerProcess(part.folder).kill()
             elif link is not None and part.is_listed(link) is not False:
                 link.end(part.actor)
-
-
-class RaySegment(LocalSegment):
-    worker: RayWorker
-
-    def _event(self, line: AnyLine) -> Event | None:
-        """When rank 0 of a gang fails, that may be since another machine died: the worker finds out, and tells."""
-        if isinstance(line, Ended) and line.cause == "failed" and len(self.leases) > 1:
-            return None
-        return super()._event(line)
-
-    def died(self, at: float) -> SegmentEnded:
-        """Its actor is gone. Should its supervisor not be, it ends now."""
-        self.tell(end_by=min(self.control.end_by, time.time()))
-        return super().died(at)
-
-    def dismiss(self) -> None:
-        """Rank 0 has ended: so do the others."""
-        if len(self.leases) > 1:
-            self.tell(end_by=min(self.control.end_by, time.time()))
-            self.worker.kill()
-
-
-def _parts(folder: Path, task: Task) -> list[Part]:
-    parts: list[Part] = []
-    first_rank = 0
-    for lease, workers in zip(task.leases, task.machines or (task.workers,), strict=True):
-        place = folder / f"on-{lease}" if parts else folder
-        slots = task.slots * workers // task.world_size
-        parts.append(Part(place, LeaseId(lease), task.segment, first_rank, workers, slots))
-        first_rank += workers
-    return parts

@@ -34,8 +34,9 @@ ON_DEMAND_LEAST_S = 60.0
 """Clouds charge a started machine for a minute at least, on demand too."""
 LOCAL = "local"
 """The provider of machines that are ours: free, and nobody takes them away."""
-THIS_MACHINE, RAY_NODE = "this-machine", "ray-node"
-"""What it provides: the machine we are on, or the nodes of a Ray cluster."""
+THIS_MACHINE, RAY_NODE, SLURM_NODE = "this-machine", "ray-node", "slurm-node"
+"""What it provides: the machine we are on, or the nodes of a cluster."""
+_OURS = {RAY_NODE: "a Ray node", SLURM_NODE: "a Slurm node"}
 
 
 class Offer(Fact, frozen=True, kw_only=True, order=True):
@@ -48,7 +49,7 @@ class Offer(Fact, frozen=True, kw_only=True, order=True):
 
     def __str__(self) -> str:
         if self.provider == LOCAL:
-            return "a Ray node" if self.machine == RAY_NODE else "this machine"
+            return _OURS.get(self.machine, "this machine")
         return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
 
 

@@ -1,0 +1,146 @@
+"""SlurmLeases with a `squeue` that says what the test wants: when it looks, and what it makes of what it sees."""
+
+import time
+
+import pytest
+
+from shoestring.backends import slurm_leases
+from shoestring.backends.slurm_host import ALIVE, SIGNED, Signed
+from shoestring.backends.slurm_leases import Ending, SlurmLeases
+from shoestring.kernel.types import LeaseId
+from shoestring.worker.task import write_json
+
+L7 = LeaseId("l7")
+
+
+@pytest.fixture
+def leases(tmp_path, monkeypatch):
+    """One lease, whose job is 12, as far as anybody knows."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "squeue").write_text(f"#!/bin/sh\n/bin/cat {programs}/jobs; echo >> {programs}/looks\n")
+    (programs / "sbatch").write_text("#!/bin/sh\necho 12\n")
+    (programs / "scancel").write_text(f'#!/bin/sh\necho "$1" >> {programs}/cancelled\n')
+    for name in ("squeue", "sbatch", "scancel"):
+        (programs / name).chmod(0o755)
+    for name in ("jobs", "looks", "cancelled"):
+        (programs / name).touch()
+    monkeypatch.setenv("PATH", str(programs))
+    (tmp_path / "run" / "leases" / L7).mkdir(parents=True)
+    leases = SlurmLeases(tmp_path / "run")
+    leases.programs = programs
+    leases.folder = tmp_path / "run"
+    yield leases
+    leases.close(nothing_rented=False)
+
+
+def shows(leases, *jobs):
+    (leases.programs / "jobs").write_text("".join(f"{job}\n" for job in jobs))
+
+
+def look(leases, *wanted):
+    for lease in wanted:
+        (leases.folder / "leases" / lease).mkdir(exist_ok=True)
+    until = time.monotonic() + 10
+    while not leases.tend(wanted):
+        assert time.monotonic() < until, "it does not look"
+        time.sleep(0.005)
+
+
+def cancelled(leases):
+    return (leases.programs / "cancelled").read_text().split()
+
+
+def signs_in(leases, job="12"):
+    folder = leases.folder / "leases" / L7
+    write_json(folder / SIGNED, Signed(job=job, node="s0", address="s0", wall=0.0))
+    (folder / ALIVE).touch()
+
+
+@pytest.mark.parametrize(
+    ("state", "ending"),
+    [
+        ("RUNNING", None),
+        ("PENDING", None),
+        ("COMPLETING", None),
+        ("NODE_FAIL", Ending("revoked", "Slurm took its node (NODE_FAIL)")),
+        ("PREEMPTED", Ending("revoked", "Slurm took its node (PREEMPTED)")),
+        ("FAILED", Ending("lost", "what hosts it on its node died (FAILED)")),
+    ],
+)
+def test_what_the_state_of_a_job_means_for_its_lease(leases, state, ending):
+    leases.ask(L7, 2e9)
+    shows(leases, f"12|{state}|s0|l7")
+    look(leases, L7)
+    assert leases.ended(L7) == ending
+    assert cancelled(leases) == []
+
+
+def test_a_job_that_slurm_has_forgotten_is_gone_but_not_by_a_look_that_could_not_know_it(leases):
+    look(leases)
+    leases.ask(L7, 2e9)
+    assert leases.ended(L7) is None
+    (leases.folder / "callbacks").mkdir()
+    look(leases, L7)
+    assert leases.ended(L7).why == "Slurm knows nothing of its job any more"
+
+
+def test_a_number_that_slurm_gives_again_is_another_job(leases):
+    leases.ask(L7, 2e9)
+    shows(leases, "12|RUNNING|s0|l8")
+    look(leases, L7, LeaseId("l8"))
+    assert leases.ended(L7).why == "Slurm knows nothing of its job any more"
+    leases.give_back(L7)
+    leases._ending["12"].result()
+    assert cancelled(leases) == [], "it is somebody else's now"
+
+
+def test_a_call_back_is_a_reason_to_look_at_once(leases):
+    leases._look_every_s = 3600.0
+    leases.ask(L7, 2e9)
+    shows(leases, "12|RUNNING|s0|l7")
+    leases._looked_at = time.monotonic()
+    assert not leases.tend([L7])
+    assert leases._looking is None, "it is not yet time"
+    (leases.folder / "callbacks").mkdir()
+    write_json(leases.folder / "callbacks" / "12.json", {"job_id": "12", "state": "NODE_FAIL"})
+    look(leases, L7)
+    assert leases.ended(L7) is None, "what it says is not believed"
+
+
+def test_of_two_jobs_for_a_lease_the_one_that_signed_in_is_kept(leases):
+    leases.ask(L7, 2e9)
+    signs_in(leases, job="13")
+    shows(leases, "12|PENDING||l7", "13|RUNNING|s0|l7")
+    look(leases, L7)
+    leases._ending["12"].result()
+    assert (leases.job(L7), cancelled(leases)) == ("13", ["12"])
+
+
+def test_a_node_that_is_silent_is_given_up_whatever_slurm_says(leases, monkeypatch):
+    monkeypatch.setattr(slurm_leases, "_SILENCE_S", 0.2)
+    leases.ask(L7, 2e9)
+    signs_in(leases)
+    shows(leases, "12|RUNNING|s0|l7")
+    look(leases, L7)
+    assert leases.ended(L7) is None
+    time.sleep(0.3)
+    assert leases.ended(L7).cause == "revoked"
+
+
+def test_a_slurm_that_does_not_answer_changes_nothing(leases):
+    leases.ask(L7, 2e9)
+    (leases.programs / "squeue").write_text("#!/bin/sh\necho Unable to contact slurm controller >&2\nexit 1\n")
+    assert not leases.tend([L7])
+    leases._looking.exception()
+    assert not leases.tend([L7])
+    assert leases.ended(L7) is None
+
+
+def test_a_lease_given_back_is_cancelled_again_by_whoever_comes_after_a_crash(leases):
+    leases.ask(L7, 2e9)
+    heir = SlurmLeases(leases.folder)
+    heir.give_back(L7)
+    heir.close(nothing_rented=False)
+    assert cancelled(leases) == ["12"]
+    assert SlurmLeases(leases.folder).job(L7) is None

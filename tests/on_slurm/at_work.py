@@ -1,0 +1,36 @@
+"""Slurm backends for the tests."""
+
+import time
+
+from shoestring.backends.slurm_backend import SlurmBackend
+from shoestring.backends.slurm_leases import SlurmLeases
+from shoestring.testing.backend_rig import START, Rig, ScriptedProvider, Story
+from shoestring.world.clock import RunClock
+from tests.backends.backends_at_work import processes_of
+
+
+def on_slurm(rig, partition=None):
+    return SlurmBackend(
+        rig.run_dir,
+        slurm=SlurmLeases(rig.run_dir, partition, deadman_s=rig.deadman_s),
+        code=rig.code,
+        provider=rig.provider,
+        clock=rig.clock,
+        store=rig.store.root,
+        metric="loss",
+        deadman_s=rig.deadman_s,
+    )
+
+
+def a_story(tmp_path, function="train", *, speedup=20.0, partition=None, **provider):
+    clock = RunClock(started_at=START, wall_at=time.time(), speedup=speedup)
+    rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
+    return Story(on_slurm(rig, partition), rig)
+
+
+def nothing_is_left(slurm, run_dir):
+    """In a moment: no job, no process."""
+    until = time.monotonic() + 15
+    while (left := [*slurm.jobs(), *processes_of(run_dir)]) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == []

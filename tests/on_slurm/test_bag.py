@@ -1,0 +1,146 @@
+"""Bags of jobs on a real Slurm, with kill -9 for nodes and for the controller, and on nodes that come and go."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from shoestring.kernel.events import LeaseEnded, SegmentEnded
+from shoestring.runs import RunFolder
+from shoestring.study import Study
+from shoestring.worker.outbox import retrace
+from shoestring.worker.task import OUTBOX, TASK, Task, read_json
+from tests.live.test_killed_controllers import no_step_was_told_twice_by_a_segment
+from tests.on_slurm.a_bag import worked_out
+from tests.on_slurm.at_work import nothing_is_left
+from tests.on_slurm.small_cluster import wait_until
+
+pytestmark = pytest.mark.heavy
+
+BAG = Path(__file__).with_name("a_bag.py")
+DONE = ("reached", "completed")
+
+
+class Controller:
+    """Of a bag: killed as often as wanted, and followed by another one."""
+
+    def __init__(self, store, *, on, jobs, step_s):
+        self.folder = RunFolder(store / "bag")
+        self._command = [sys.executable, "-c", "from shoestring.cli import main; main()", "run", str(BAG)]
+        self._command += ["--store", str(store), "--on", on]
+        self._environment = {**os.environ, "JOBS": str(jobs), "STEP_S": str(step_s)}
+        self._start()
+
+    def _start(self):
+        self._process = subprocess.Popen(
+            self._command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+    def run_for(self, seconds):
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+        raise AssertionError(f"over too soon: {self._process.stderr.read().decode()}")
+
+    def kill(self):
+        """And have another one go on."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stderr.close()
+        self._start()
+
+    def finish(self):
+        _, errors = self._process.communicate(timeout=240)
+        assert self._process.returncode == 0, errors.decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.communicate()
+
+
+def busy_node(slurm, controller):
+    """One on which a job of ours runs, and user code in it."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for job in slurm.jobs():
+            *_, state, _, node = job.split()
+            if state == "RUNNING" and len(slurm.processes_on(node)) > 5:
+                return node
+        controller.run_for(0.2)
+    raise AssertionError("nobody works")
+
+
+def everything_was_done_once(folder, jobs):
+    state = Study.in_folder(folder).state
+    assert state.concluded
+    assert {job.config["seed"]: job.values[-1] for job in state.jobs.values()} == {
+        n: worked_out(n) for n in range(jobs)
+    }
+    assert {job.status for job in state.jobs.values()} == {"finished"}
+    assert not any(job.failures for job in state.jobs.values())
+    assert not state.leases
+    no_step_was_told_twice_by_a_segment(folder)
+    told = [entry.event for entry in folder.entries() if isinstance(entry.event, SegmentEnded)]
+    assert sum(event.cause in DONE for event in told) == jobs
+    completions = Counter()  # as the workers put it down, whether or not anybody listened
+    for place in folder.path.glob("segments/*"):
+        _, ended = retrace(place / OUTBOX)
+        completions[read_json(place / TASK, Task).job] += ended is not None and ended.cause in DONE
+    assert len(completions) == jobs
+    assert set(completions.values()) == {1}
+
+
+def causes(folder):
+    return Counter(entry.event.cause for entry in folder.entries() if isinstance(entry.event, LeaseEnded))
+
+
+def test_a_hundred_jobs_are_done_once_each_while_nodes_and_controllers_are_killed(tmp_path, slurm):
+    with Controller(tmp_path, on="slurm", jobs=100, step_s=0.3) as controller:
+        controller.run_for(6)
+        first = busy_node(slurm, controller)
+        slurm.kill_node(first)
+        controller.run_for(3)
+        controller.kill()
+        slurm.start_node(first)
+        controller.run_for(5)
+        slurm.stop_controller(
+            signal.SIGKILL
+        )  # Slurm's own: what runs goes on, and nothing new is to be had for a while
+        controller.run_for(3)
+        slurm.start_controller()
+        second = busy_node(slurm, controller)
+        slurm.kill_node(second, tell=False)
+        controller.run_for(3)
+        controller.kill()
+        third = busy_node(slurm, controller)
+        slurm.kill_node(third)
+        slurm.start_node(third)
+        wait_until(lambda: slurm.state(second).startswith("down"), "Slurm does not miss a node")
+        slurm.start_node(second)
+        controller.finish()
+
+    everything_was_done_once(controller.folder, 100)
+    assert causes(controller.folder)["revoked"] >= 3
+    nothing_is_left(slurm, controller.folder.path)
+
+
+def test_cloud_nodes_are_resumed_for_leases_and_suspended_after_them(tmp_path, slurm):
+    with Controller(tmp_path, on="slurm:cloud", jobs=12, step_s=0.3) as controller:
+        doomed = busy_node(slurm, controller)
+        slurm.kill_node(doomed)
+        controller.finish()
+    everything_was_done_once(controller.folder, 12)
+    assert causes(controller.folder)["revoked"] == 1
+    nothing_is_left(slurm, controller.folder.path)
+    came_and_went = {f"{what} {node}" for what in ("resume", "suspend") for node in slurm.cloud}
+    wait_until(lambda: slurm.power() == came_and_went, "not all nodes are suspended")
+    assert not any(map(slurm.processes_on, slurm.cloud))
