@@ -76,8 +76,9 @@ def test_with_periodic_saves_the_same_market_lets_the_trial_finish():
 
 
 def test_a_checkpoint_too_large_for_the_notice_costs_the_work():
-    # 30 GB take 301 s to save, and the notice is 120 s.
-    state, entries = simulate(simulated_world(market(dies_at_age(700.0)), checkpoint_gb=30.0), deadline_s=1500.0)
+    # 30 GB take 301 s to save, and the notice is 120 s. Slack would save earlier, for the deadline is near.
+    world = simulated_world(market(dies_at_age(700.0)), checkpoint_gb=30.0)
+    state, entries = simulate(world, deadline_s=1500.0, options={"checkpointing": "on_notice", "placement": "cheapest"})
     lost = [event for event in told(entries, e.SegmentEnded) if event.cause == "lost"]
     assert lost[0] == e.SegmentEnded(at=740.0, segment="s0", step=10, cause="lost")
     assert state.jobs["j0"].lost_steps >= 10
