@@ -1,5 +1,6 @@
 """Backends for the tests, and a look at what really runs."""
 
+import time
 from pathlib import Path
 
 from shoestring.backends.local import LocalBackend
@@ -29,3 +30,11 @@ def processes_of(folder):
         if state not in "ZX" and f"{folder}/segments" in command and "shoestring.worker" in command:
             found[int(stat.parent.name)] = command
     return found
+
+
+def left_of(folder, within_s=10.0):
+    """Processes of a run that do not go away. Those that were killed take a moment, on a busy machine a long one."""
+    until = time.monotonic() + within_s
+    while (found := processes_of(folder)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return list(found)

@@ -17,7 +17,7 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.testing.backend_rig import L0, OFFER, S0, Story
 from shoestring.testing.backend_suite import BackendSuite
 from shoestring.worker.task import read_json
-from tests.backends.backends_at_work import local, processes_of
+from tests.backends.backends_at_work import left_of, local
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def story(tmp_path):
 
     yield make
     make.made.settle()
-    assert list(processes_of(make.made.rig.run_dir)) == []
+    assert left_of(make.made.rig.run_dir) == []
 
 
 def heir_of(story):
@@ -125,7 +125,7 @@ def test_a_worker_killed_by_somebody_else_has_failed_since_its_machine_lives(sto
     os.kill(pid, signal.SIGKILL)
     ended = told.wait_for(SegmentEnded)
     assert (ended.cause, ended.detail, ended.step) == ("failed", "the worker was killed by SIGKILL", 1)
-    assert list(processes_of(told.rig.run_dir)) == []
+    assert left_of(told.rig.run_dir) == []
     assert list(told.backend.inventory()) == [L0]
 
 
@@ -155,9 +155,7 @@ def test_a_machine_given_back_by_its_worker_is_billed_until_then(story):
     told.start(until_step=10_000, step_s=0.01)
     told.wait_for(JobReported)
     told.backend.close()
-    until = time.monotonic() + 10
-    while processes_of(told.rig.run_dir) and time.monotonic() < until:
-        time.sleep(0.01)
+    left_of(told.rig.run_dir)
     time.sleep(0.2)
     heir = heir_of(told)
     gone = heir.wait_for(LeaseEnded)
