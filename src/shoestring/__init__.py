@@ -18,6 +18,7 @@ _HOMES = {
     "shoestring.receipt": ("Receipt",),
     "shoestring.study": ("Bag", "Study"),
     "shoestring.trial": ("Trial",),
+    "shoestring.tuning.optimizer": ("Optimizer",),
     "shoestring.world.sim_jobs": ("Latencies", "SublinearSpeed", "Workload"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -27,6 +28,7 @@ __all__ = [
     "DataError",
     "Latencies",
     "Market",
+    "Optimizer",
     "Receipt",
     "ShoestringError",
     "SpecError",
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from shoestring.receipt import Receipt
     from shoestring.study import Bag, Study
     from shoestring.trial import Trial
+    from shoestring.tuning.optimizer import Optimizer
     from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
 
 

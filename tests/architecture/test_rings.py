@@ -10,7 +10,7 @@ import pytest
 import shoestring
 
 ROOT = Path(shoestring.__file__).parent
-PURE = {"kernel", "space.py", "parameters.py", "market", "models", "search", "placement", "checkpointing"} | {
+PURE = {"kernel", "space.py", "parameters.py", "market", "models", "tuning", "search", "placement", "checkpointing"} | {
     "housekeeping",
     "guard.py",
 }
@@ -19,7 +19,7 @@ RINGS = [
     {"errors", "units", "values", "commandline"},
     {"space", "parameters"},
     {"kernel"},
-    {"market", "models"},
+    {"market", "models", "tuning"},
     {"search", "placement", "checkpointing", "housekeeping", "guard"},
     {"recipes"},
     {"controller", "world", "storage", "backends", "worker", "trial"},
@@ -29,7 +29,7 @@ HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray",
 NUMERIC = {
     f"shoestring.search.{name}"
     for name in ("flex_candidates", "flex_finalists", "flex_ledger", "flex_model", "flex_proposals", "freeze_thaw")
-} | {f"shoestring.models.{path.stem}" for path in (ROOT / "models").glob("[!_]*.py")}
+} | {f"shoestring.{ring}.{path.stem}" for ring in ("models", "tuning") for path in (ROOT / ring).glob("[!_]*.py")}
 """All arithmetic on arrays, so they load NumPy and SciPy themselves: only they may load each other, everybody else
 meets them on first use."""
 

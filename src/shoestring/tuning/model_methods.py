@@ -1,0 +1,125 @@
+"""Methods that choose by models: what they share, and two that always use all of the data."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.candidates import Numbers
+from shoestring.tuning.gp_kernel import Shape
+from shoestring.tuning.history import Flags, History
+from shoestring.tuning.incumbent import levels, recommended
+from shoestring.tuning.methods import Choice
+from shoestring.tuning.mf_eic import log_eic
+from shoestring.tuning.observations import FULL, Answer
+from shoestring.tuning.recommend import measured_answer
+from shoestring.tuning.start import spread
+
+FIRST_RUNS = 4
+"""Spread over the space before a model chooses."""
+
+
+class ByModel(ABC):
+    """What the methods share: a start, models kept from turn to turn, a recommendation.
+
+    Hyper-parameters go on from those of the last ask, and only an ask moves them: what is asked does not depend on how
+    often somebody looked at the best.
+    """
+
+    near_the_best = True
+    first_runs = FIRST_RUNS
+
+    def __init__(self) -> None:
+        self._starts: Mapping[str, Shape] = {}
+        self._known: Beliefs | None = None
+
+    def choose(self, history: History) -> Choice:
+        first = self._first(history, self.first_fraction(history))
+        if first is not None:
+            return first
+        beliefs = self._beliefs(history)
+        choice = self.by_model(beliefs)
+        self._starts = beliefs.shapes
+        return choice
+
+    def recommend(self, history: History) -> Answer:
+        if not any(math.isfinite(seen.objective) for seen in history.observations):
+            return measured_answer(history)
+        return recommended(self._beliefs(history))
+
+    def first_fraction(self, history: History) -> float:  # noqa: ARG002 - of some methods
+        return FULL
+
+    @abstractmethod
+    def by_model(self, beliefs: Beliefs) -> Choice:
+        """The next run, once there is something to believe."""
+
+    def _first(self, history: History, fraction: float) -> Choice | None:
+        """The next of the first runs; a draw by lot while no run has told an objective; None when models can choose."""
+        left = history.untried[:, history.problem.fractions.index(fraction)]
+        begun = len(history.observations) + len(history.pending)
+        if begun < self.first_runs:
+            rows = spread(history.candidates, self.first_runs, history.problem.seed)
+            for row in rows[begun:] + rows[:begun]:
+                if left[row]:
+                    return Choice(row, fraction, f"one of the first, spread over the space, on {share(fraction)}")
+        if any(math.isfinite(seen.objective) for seen in history.observations):
+            return None
+        rng = np.random.default_rng([history.problem.seed, 2, begun])
+        if not left.any():
+            left, fraction = history.untried[:, -1], FULL
+        return Choice(int(rng.choice(np.flatnonzero(left))), fraction, "drawn by lot: no run has told an objective yet")
+
+    def _beliefs(self, history: History) -> Beliefs:
+        """Those of the last turn if nothing has changed."""
+        known = None if self._known is None else self._known.history
+        if (
+            known is None
+            or len(known.observations) != len(history.observations)
+            or known.pending != history.pending
+            or known.usd_per_hour is not history.usd_per_hour
+        ):
+            self._known = Beliefs(history, self._starts)
+        assert self._known is not None
+        return self._known
+
+
+class Eic(ByModel):
+    """Expected improvement times the chance to keep all limits, always on all of the data."""
+
+    def by_model(self, beliefs: Beliefs) -> Choice:
+        history = beliefs.history
+        best = history.best_measured()
+        worth = self.weighed(log_eic(beliefs, None if best is None else float(levels(beliefs)[best])), beliefs)
+        return Choice(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement under the limits")
+
+    def weighed(self, worth: Numbers, beliefs: Beliefs) -> Numbers:  # noqa: ARG002 - of the method below
+        return worth
+
+
+class EicPerDollar(Eic):
+    """The same for each dollar that the run is expected to cost."""
+
+    def weighed(self, worth: Numbers, beliefs: Beliefs) -> Numbers:
+        return worth - np.log(beliefs.expected_cost(FULL))
+
+
+class EicPerDollarFromTwo(EicPerDollar):
+    """The same, with two first runs instead of four: what a start on all of the data saves most by."""
+
+    first_runs = 2
+
+
+def largest(worth: Numbers, allowed: Flags) -> int:
+    """The place of the largest among those allowed, of which there is at least one; also if all are worth nothing."""
+    places = np.flatnonzero(allowed)
+    return int(places[np.asarray(worth)[allowed].argmax()])
+
+
+def share(fraction: float) -> str:
+    """A fraction in words."""
+    return "all of the data" if fraction == FULL else f"{100 * fraction:.3g} % of the data"

@@ -1,0 +1,33 @@
+"""Where to begin: a few configurations that differ in every parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoestring.tuning.candidates import Candidates, Numbers
+
+
+def spread(candidates: Candidates, count: int, seed: int) -> list[int]:
+    """Rows of a Latin hypercube of `count` points: the candidate nearest to each, no candidate twice."""
+    count = min(count, len(candidates))
+    rng = np.random.default_rng([seed, 0])
+    strata = np.array([rng.permutation(count) for _ in range(candidates.parameters)]).reshape(-1, count).T
+    cube = (strata + rng.random(strata.shape)) / count
+    chosen: list[int] = []
+    for point in cube:
+        apart = ((candidates.x - _encoded(point, candidates)) ** 2).sum(axis=1)
+        apart[chosen] = np.inf
+        chosen.append(int(apart.argmin()))
+    return chosen
+
+
+def _encoded(point: Numbers, candidates: Candidates) -> Numbers:
+    """A point of the cube in the columns of the candidates; of a choice it names one option."""
+    encoded = np.zeros(len(candidates.parameter))
+    for number in range(candidates.parameters):
+        columns = np.flatnonzero(candidates.parameter == number)
+        if len(columns) == 1:
+            encoded[columns] = point[number]
+        else:
+            encoded[columns[min(int(point[number] * len(columns)), len(columns) - 1)]] = 1.0
+    return encoded

@@ -1,0 +1,87 @@
+"""What a run is worth, and that the search for the best one leaves nothing out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from shoestring.tuning import mf_eic
+from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
+from tests.tuning.made_up import LIMIT_USD, optimizer, run, usd
+
+
+@given(mean=st.floats(-3, 3), deviation=st.floats(0.05, 3), best=st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_the_expected_improvement_is_its_integral(mean: float, deviation: float, best: float) -> None:
+    ours = log_expected_improvement(np.array([mean]), np.array([deviation]), best)[0]
+    low = min(best, mean) - 12 * deviation
+    integral, _ = quad(lambda f: (best - f) * norm.pdf(f, mean, deviation), low, best, points=[mean], limit=200)
+    if integral > 1e-12:
+        assert ours == pytest.approx(math.log(integral), abs=1e-4)
+
+
+def test_far_from_any_improvement_it_still_tells_better_from_worse() -> None:
+    means = np.array([1.0, 10.0, 100.0, 1e3, 1e5, 1e7])
+    worth = log_expected_improvement(means, np.ones(6), 0.0)
+    assert np.isfinite(worth).all()
+    assert (np.diff(worth) < 0).all()
+    assert worth[2] == pytest.approx(-0.5 * 1e4 - 0.5 * math.log(2 * math.pi) - 2 * math.log(100.0), abs=1e-3)
+
+
+def believed(seed: int, runs: int, pending: int = 0) -> Beliefs:
+    asked = optimizer(seed=seed)
+    for _ in range(runs):
+        run(asked, asked.ask())
+    for _ in range(pending):
+        asked.ask()
+    return Beliefs(asked._history(), {})
+
+
+@pytest.mark.parametrize(("seed", "runs", "pending"), [(0, 5, 0), (1, 12, 0), (2, 25, 2)])
+def test_looking_at_few_finds_the_best_of_all(
+    seed: int, runs: int, pending: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mf_eic, "BLOCK", 16)
+    beliefs = believed(seed, runs, pending)
+    history, best = beliefs.history, -2.0
+    every = np.arange(len(history.candidates))
+    gain = np.maximum(log_eic(beliefs, best), -1e6)
+    worth = np.where(history.untried, log_mf_eic(beliefs, gain, every), -math.inf)
+    row, column = np.unravel_index(int(worth.argmax()), worth.shape)
+    assert best_run(beliefs, best) == (row, history.problem.fractions[column])
+
+
+def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> None:
+    beliefs = believed(0, 12)
+    every = np.arange(len(beliefs.history.candidates))
+    settled = [beliefs.objective.squared_correlation(s, every).mean() for s in beliefs.history.problem.fractions]
+    assert settled == sorted(settled)
+    assert (beliefs.expected_cost(1 / 32) < beliefs.expected_cost(1.0)).all()
+    assert (beliefs.least_expected_cost(1 / 8) <= beliefs.expected_cost(1 / 8)).all()
+    assert beliefs.expected_cost(1 / 8, every[:7]) == pytest.approx(beliefs.expected_cost(1 / 8)[:7])
+
+
+def test_a_measurement_overrules_the_model() -> None:
+    beliefs = believed(3, 25)
+    chance, history = beliefs.log_feasible(), beliefs.history
+    assert history.measured
+    for row, seen in history.measured.items():
+        assert chance[row] == (-math.inf if seen.killed or usd(seen.config) > LIMIT_USD else 0.0)
+
+
+def test_two_limits_multiply() -> None:
+    asked = optimizer(constraints=["cost <= 0.05", "time <= 10m"])
+    for _ in range(8):
+        suggestion = asked.ask()
+        asked.tell(suggestion, error=0.1 + 0.01 * float(suggestion.config["rate"]), seconds=400.0 * suggestion.fraction)  # type: ignore[arg-type]
+    beliefs = Beliefs(asked._history(), {})
+    one, other = (beliefs.log_kept(constraint) for constraint in beliefs.history.problem.constraints)
+    unmeasured = np.setdiff1d(np.arange(len(one)), list(beliefs.history.measured))
+    assert beliefs.log_feasible()[unmeasured] == pytest.approx((one + other)[unmeasured])

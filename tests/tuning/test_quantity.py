@@ -1,0 +1,96 @@
+"""What is believed of one quantity: scales, trends in the data, and runs that were ended before their end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoestring as ss
+from shoestring.tuning.candidates import Candidates, listed
+from shoestring.tuning.quantity import ERROR, SPENDING, Belief, Measured, Trend
+from shoestring.tuning.scales import Scale, metric_scale, objective_scale
+
+LOG = Scale(True)
+
+
+def line(count: int = 11) -> Candidates:
+    found = listed({"at": ss.integer(0, count - 1)})
+    assert found is not None
+    return found
+
+
+def belief(rows: list[int], fractions: list[float], values: list[float], killed: list[int], trend: Trend) -> Belief:
+    at_least = np.zeros(len(rows), dtype=bool)
+    at_least[killed] = True
+    measured = Measured(np.array(rows), np.log(fractions), np.log(values), at_least)
+    return Belief(measured, LOG, trend, line(), 1 / 16, None)
+
+
+def test_times_grow_with_the_data_and_errors_fall_before_a_full_run_was_seen() -> None:
+    seconds = belief([0, 5, 10], [1 / 16] * 3, [10.0, 11.0, 12.0], [], SPENDING).at(1.0)
+    assert np.exp(seconds.mean) == pytest.approx(np.full(11, 160.0), rel=0.35)
+    errors = belief([0, 5, 10], [1 / 16] * 3, [0.40, 0.42, 0.44], [], ERROR).at(1.0)
+    assert np.exp(errors.mean) == pytest.approx(np.full(11, 0.42 * 16**-0.3), rel=0.2)
+
+
+def test_one_full_run_lifts_every_prediction_made_from_small_fractions() -> None:
+    rows, fractions, values = [0, 5, 10], [1 / 16] * 3, [10.0, 11.0, 12.0]
+    before = belief(rows, fractions, values, [], SPENDING).at(1.0)
+    after = belief([*rows, 5], [*fractions, 1.0], [*values, 400.0], [], SPENDING).at(1.0)
+    assert (after.mean > before.mean + 0.3).all()
+    assert (after.deviation < before.deviation).all()
+
+
+def test_a_run_that_was_killed_counts_for_what_it_took_or_for_more_if_others_say_so() -> None:
+    rows, fractions, values = [0, 2, 4, 6, 8, 10], [1.0] * 6, [10.0, 30.0, 90.0, 270.0, 810.0, 100.0]
+    ended = belief(rows, fractions, values, [], SPENDING).at(1.0)
+    killed = belief(rows, fractions, values, [5], SPENDING).at(1.0)
+    assert ended.mean[10] < math.log(200.0)
+    assert killed.mean[10] > math.log(400.0)
+    values[5] = 3000.0
+    assert belief(rows, fractions, values, [5], SPENDING).at(1.0).mean[10] == pytest.approx(math.log(3000.0), abs=0.5)
+
+
+def test_runs_that_were_all_killed_say_what_they_took() -> None:
+    ahead = belief([0, 5], [1.0, 1.0], [100.0, 100.0], [0, 1], SPENDING).at(1.0)
+    assert ahead.mean == pytest.approx(np.full(11, math.log(100.0)), abs=0.1)
+
+
+def test_what_it_expects_of_a_run_under_way_takes_doubt_away() -> None:
+    asked = belief([0, 10], [1.0, 1.0], [10.0, 20.0], [], SPENDING)
+    before = asked.at(1.0)
+    asked.expecting(5, 1.0)
+    after = asked.at(1.0)
+    assert after.mean == pytest.approx(before.mean)
+    assert after.deviation[5] < before.deviation[5]
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=9), minimize=st.booleans())
+@settings(deadline=None)
+def test_less_is_better_on_every_scale_and_back_again(values: list[float], minimize: bool) -> None:
+    array = np.array(values)
+    scale = objective_scale(array, minimize)
+    order = scale.of(np.sort(array))
+    assert (np.diff(order) >= 0).all() if minimize else (np.diff(order) <= 0).all()
+    for value, level in zip(np.sort(array), order, strict=True):
+        assert scale.value(float(level)) == pytest.approx(value, abs=2e-4)
+
+
+def test_losses_that_differ_by_little_are_still_told_apart() -> None:
+    close = np.log([5.0, 5.2, 5.4])
+    assert objective_scale(np.exp(close), minimize=True).deviation(close) == 0.1
+    assert objective_scale(np.array([0.5, 0.52]), minimize=True).deviation(close) == 1.0
+
+
+def test_values_that_have_no_logarithm_are_taken_as_they_are() -> None:
+    assert not objective_scale(np.array([-1.0, 2.0]), minimize=True).logarithmic
+    assert not objective_scale(np.array([3.0, 250.0]), minimize=False).logarithmic
+    assert objective_scale(np.array([3.0, 250.0]), minimize=True).logarithmic
+    assert not objective_scale(np.array([0.0, 0.0]), minimize=True).logarithmic
+    assert metric_scale(np.array([1.0, 4.0]), 5.0).logarithmic
+    assert not metric_scale(np.array([-1.0, 4.0]), 5.0).logarithmic
+    assert Scale(False, sign=-1.0).value(-3.0) == 3.0
