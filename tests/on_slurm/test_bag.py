@@ -143,4 +143,4 @@ def test_cloud_nodes_are_resumed_for_leases_and_suspended_after_them(tmp_path, s
     nothing_is_left(slurm, controller.folder.path)
     came_and_went = {f"{what} {node}" for what in ("resume", "suspend") for node in slurm.cloud}
     wait_until(lambda: slurm.power() == came_and_went, "not all nodes are suspended")
-    assert not any(map(slurm.processes_on, slurm.cloud))
+    wait_until(lambda: not any(map(slurm.processes_on, slurm.cloud)), "something is left of a suspended node")
