@@ -49,13 +49,13 @@ def check(task: CurveTask, settings: Mapping[str, Mapping[Cell, Setting]]) -> No
             recipes.build(spec_for(task, cell, setting, 0, market()))
 
 
-def hold(todo: Sequence[Entry], tasks: Mapping[str, CurveTask], processes: int) -> list[Outcome]:
+def hold(field: Sequence[Entry], tasks: Mapping[str, CurveTask], processes: int) -> list[Outcome]:
     """All outcomes. Processes are forked, so that the tables are read once; seeds alone decide what happens in each."""
     _TASKS.update(tasks)
     if processes == 1:
-        return [_one(entry) for entry in todo]
+        return [_one(entry) for entry in field]
     with get_context("fork").Pool(processes) as pool:
-        return list(pool.imap(_one, todo, chunksize=4))
+        return list(pool.imap(_one, field, chunksize=4))
 
 
 _TASKS: dict[str, CurveTask] = {}

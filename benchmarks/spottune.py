@@ -66,9 +66,9 @@ def main() -> None:
     if args.choosing:
         show(Scores(hold(field(PROPOSED, tasks, books, starts, choosing=True), tasks, books, args.processes)))
         return
-    todo = field(CONTESTANTS, tasks, books, starts)
-    todo += sensitivity(tasks, books, QUICK_STARTS if args.quick else SENSITIVITY_STARTS, args.quick)
-    outcomes = hold(todo, tasks, books, args.processes)
+    bouts = field(CONTESTANTS, tasks, books, starts)
+    bouts += sensitivity(tasks, books, QUICK_STARTS if args.quick else SENSITIVITY_STARTS, args.quick)
+    outcomes = hold(bouts, tasks, books, args.processes)
     scores = Scores(outcomes)
     show(scores)
     print()

@@ -152,15 +152,15 @@ def _expected_best(state: RunState) -> JobId:
 
 # -- many at once ------------------------------------------------------------------------------------------------------
 def hold(
-    todo: Sequence[Bout], tasks: Mapping[str, Task], books: Mapping[str, PriceBook], processes: int
+    bouts: Sequence[Bout], tasks: Mapping[str, Task], books: Mapping[str, PriceBook], processes: int
 ) -> list[Outcome]:
     """All outcomes, in the order asked. Processes are forked, so that prices and curves are read once."""
     _TASKS.update(tasks)
     _BOOKS.update(books)
     if processes == 1:
-        return [_one(bout) for bout in todo]
+        return [_one(bout) for bout in bouts]
     with get_context("fork").Pool(processes) as pool:
-        return pool.map(_one, todo, chunksize=4)
+        return pool.map(_one, bouts, chunksize=4)
 
 
 _TASKS: dict[str, Task] = {}
