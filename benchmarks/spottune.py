@@ -14,11 +14,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes side by side, not threads: before NumPy is loaded
 
+from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import parser, publish
 from benchmarks.spottune_arena import Bout, hold
 from benchmarks.spottune_contestants import CONTESTANTS, DEFAULT, PROPOSED, Contestant
@@ -44,7 +43,7 @@ QUICK_MARKETS = ("2016", "2025")
 
 def options() -> argparse.Namespace:
     asked = parser(__doc__ or "")
-    asked.add_argument("--plot", type=Path, metavar="FILE", help="draw Figures 7 to 9 of the paper, as PNG")
+    add_plot_option(asked, "figures like 7 to 9 of the paper")
     asked.add_argument("--choosing", action="store_true", help="compare what could be the default, in other weeks")
     asked.add_argument("--processes", type=int, default=2, metavar="N", help="studies side by side (default 2)")
     return asked.parse_args()
@@ -56,8 +55,7 @@ def main() -> None:
     if missing:
         print(f"skipped: {', '.join(missing)} not in {data_folder()}; set SHOESTRING_DATA to the folder that has them")
         return
-    if args.plot and find_spec("matplotlib") is None:
-        sys.exit("--plot needs matplotlib, which is not installed: pip install matplotlib")
+    check_plot(args.plot)
     workloads = QUICK_WORKLOADS if args.quick else WORKLOADS
     tasks = {workload: stretched(curves(workload)) for workload in workloads}
     markets = QUICK_MARKETS if args.quick else tuple(MARKETS)

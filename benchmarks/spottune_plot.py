@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plotting import bars
 from benchmarks.spottune_contestants import (
     AS_PRINTED,
     CHEAPEST_SPOT,
@@ -66,9 +67,5 @@ def _sensitivity(panels: Sequence[Any], scores: Scores) -> None:
 
 
 def _bars(panel: Any, groups: Sequence[str], lines: Sequence[Line], height: Callable[[Line, str], float]) -> None:
-    width = 0.8 / len(lines)
-    for index, line in enumerate(lines):
-        name, theta = line
-        places = [group + (index - (len(lines) - 1) / 2) * width for group in range(len(groups))]
-        panel.bar(places, [height(line, group) for group in groups], width, label=f"{name}, {theta}")
-    panel.set_xticks(range(len(groups)), groups)
+    named = {f"{name}, {theta}": (name, theta) for name, theta in lines}
+    bars(panel, groups, list(named), lambda line, group: height(named[line], group))
