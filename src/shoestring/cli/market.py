@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoestring.cli.options import JSON
-from shoestring.cli.output import next_commands, say_json
+from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.market_fit import Judged
@@ -210,7 +210,7 @@ def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
         )
         for row in rows
     ]
-    for line in _aligned([titles, *cells], to_the_left=2):
+    for line in aligned([titles, *cells], to_the_left=2):
         click.echo(line)
 
 
@@ -227,22 +227,11 @@ def _show_judged(found: Sequence[Judged]) -> None:
             (maxima, model, *(f"{means[name]:.3f}" for name in _FIGURES), f"{min(s.skill for s in scores):.3f}")
         )
     titles = ("maxima", "model", "revoked", "brier", "skill", "auc", "calibration", "accuracy", "f1", "worst")
-    for line in _aligned([titles, *rows], to_the_left=2):
+    for line in aligned([titles, *rows], to_the_left=2):
         click.echo(line)
 
 
 _FIGURES = ("base_rate", "brier", "skill", "auc", "calibration_error", "accuracy", "f1")
-
-
-def _aligned(lines: Sequence[Sequence[str]], to_the_left: int) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if index < to_the_left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def _seen(saved: SavedModel, now: float) -> str:

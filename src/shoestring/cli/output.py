@@ -25,7 +25,7 @@ def next_commands(*commands: str) -> None:
     click.echo(f"next: {' · '.join(commands)}")
 
 
-def aligned(lines: Sequence[Sequence[str]], to_the_left: int) -> list[str]:
+def aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
     """Cells in columns: so many from the left as words, the others as numbers."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [

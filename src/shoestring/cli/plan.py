@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoestring.cli.options import JSON, overrides, run_options
-from shoestring.cli.output import next_commands, say_json
+from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.asked import Asked
@@ -185,13 +185,13 @@ def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str,
         if row.plan is not None:
             _show_plan(f"{name}: the plan of {row.recipe}", row.plan)
             click.echo("")
-    for line in _aligned([TITLES, *(_cells(row) for row in forecasts)]):
+    for line in aligned([TITLES, *(_cells(row) for row in forecasts)]):
         click.echo(line)
     for other in rows:
         if isinstance(other, _Impossible):
             click.echo(f"{other.recipe}: {other.error}")
     click.echo(f"from {forecasts[0].count} simulations, each on another market. What they rest on:")
-    for line in _aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
+    for line in aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
         click.echo(line)
 
 
@@ -199,7 +199,7 @@ def _show_plan(title: str, plan: PlanTable) -> None:
     from shoestring.planning import TITLES as STAGE_TITLES
 
     click.echo(title)
-    for line in _aligned([STAGE_TITLES, *plan.cells()]):
+    for line in aligned([STAGE_TITLES, *plan.cells()]):
         click.echo(line)
     click.echo(f"planned: {plan.total}")
 
@@ -217,15 +217,6 @@ def _cells(row: Forecast) -> tuple[str, ...]:
         f"{row.runs_out_of_money:.0%}",
         best,
     )
-
-
-def _aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = [
-        [cell.ljust(width) if index < to_the_left else cell.rjust(width) for index, (cell, width) in enumerate(pairs)]
-        for pairs in (zip(line, widths, strict=True) for line in lines)
-    ]
-    return ["  ".join(cells).rstrip() for cells in padded]
 
 
 def _plain(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str, str]) -> dict[str, Any]:
