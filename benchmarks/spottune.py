@@ -1,4 +1,4 @@
-"""What a study costs: SpotTune on recorded spot prices, against single machine types, refund hunters and an oracle.
+"""What a study costs: SpotTune on recorded spot prices, against single machine types, cheapest steps and an oracle.
 
     python -m benchmarks.spottune [--quick] [--json FILE] [--plot FILE] [--choosing]
 

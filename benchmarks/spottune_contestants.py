@@ -19,7 +19,8 @@ from shoestring.market.simulated import SimulatedProvider
 from shoestring.placement.cheapest import Cheapest
 from shoestring.world.sim_jobs import SecondsPerStep
 
-DEFAULT, AS_PRINTED, PLAIN, REFUND_SEEKING, ORACLE = "spottune", "as_printed", "plain", "refund_seeking", "oracle"
+DEFAULT, AS_PRINTED, PLAIN, ORACLE = "spottune", "as_printed", "plain", "oracle"
+"""The default seeks refunds; `plain` is the cheapest step without."""
 TOLD_SPEEDS = "plain_told_speeds"
 CHEAPEST_SPOT, FASTEST_SPOT = "cheapest_spot", "fastest_spot"
 CHEAPEST_ON_DEMAND, FASTEST_ON_DEMAND = "cheapest_on_demand", "fastest_on_demand"
@@ -102,7 +103,6 @@ CONTESTANTS = {
         Contestant(DEFAULT),
         Contestant(AS_PRINTED, recipe="spottune_as_printed"),
         Contestant(PLAIN, options={"placement": "cheapest_step"}),
-        Contestant(REFUND_SEEKING, options={"placement": "refund_seeking"}),
         Contestant(TOLD_SPEEDS, placement=_told_speeds),
         Contestant(ORACLE, placement=_oracle),
         Contestant(CHEAPEST_SPOT, kinds=SPOT, only=_cheapest, placement=_never_outbid),
@@ -120,7 +120,7 @@ PROPOSED = {
         Contestant("plain_hourly", options={"placement": "cheapest_step", "rotate": "1h"}),
         Contestant("slack", options={"placement": "slack"}),
         Contestant("cheapest", options={"placement": "cheapest"}),
-        Contestant(REFUND_SEEKING, options={"placement": "refund_seeking"}),
+        Contestant("refund_seeking", options={"placement": "refund_seeking"}),
     )
 }
 """What could be the default: compared by `--choosing`, on moments that are not reported."""

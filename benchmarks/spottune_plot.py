@@ -14,13 +14,12 @@ from benchmarks.spottune_contestants import (
     FASTEST_SPOT,
     ORACLE,
     PLAIN,
-    REFUND_SEEKING,
 )
 from benchmarks.spottune_rows import SHORT, WHOLE, Scores
 
 MARKET = "2016"
 COMPARED = ((DEFAULT, SHORT), (DEFAULT, WHOLE), (AS_PRINTED, SHORT), (CHEAPEST_SPOT, WHOLE), (FASTEST_SPOT, WHOLE))
-REFUNDED = (DEFAULT, PLAIN, AS_PRINTED, REFUND_SEEKING, ORACLE)
+REFUNDED = (DEFAULT, PLAIN, AS_PRINTED, ORACLE)
 Line = tuple[str, float]
 
 

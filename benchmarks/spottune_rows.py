@@ -17,7 +17,6 @@ from benchmarks.spottune_contestants import (
     FASTEST_SPOT,
     ORACLE,
     PLAIN,
-    REFUND_SEEKING,
     TOLD_SPEEDS,
 )
 
@@ -123,7 +122,7 @@ def beside(scores: Scores, outcomes: Sequence[Outcome]) -> Iterator[Row]:
         "default_cost_vs_cheapest_2016_total", scores.usd_ratio("2016", DEFAULT, CHEAPEST_SPOT, WHOLE), "ratio", told
     )
     for theta, claim in ((WHOLE, 0.585), (SHORT, 0.2436)):
-        for name in (DEFAULT, AS_PRINTED, PLAIN, TOLD_SPEEDS, REFUND_SEEKING, ORACLE):
+        for name in (DEFAULT, AS_PRINTED, PLAIN, TOLD_SPEEDS, ORACLE):
             ratio = scores.typical_ratio("2016", name, CHEAPEST_SPOT, theta, WHOLE)
             told = f"median; SpotTune has {claim:.2f} in the paper, on prices of 2017"
             yield Row(f"{name}_cost_vs_cheapest_2016_at_{theta}", ratio, "ratio", told)

@@ -59,7 +59,7 @@ def test_the_paper_to_the_letter_runs_and_hourly_moves_are_refused_where_they_me
     prices(prompt, "later.csv", 10)
     result = prompt("simulate", spec(prompt, "mcnt: 2", recipe="spottune_as_printed"))
     assert result.exit_code == 0, result.output
-    assert prompt("simulate", spec(prompt, "rotate: 1h")).exit_code == 0
+    assert prompt("simulate", spec(prompt, "placement: cheapest_step, rotate: 1h")).exit_code == 0
     refused(
         prompt("simulate", spec(prompt, "placement: slack, rotate: 1h")),
         "decides by itself when to move",

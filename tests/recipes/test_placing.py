@@ -86,7 +86,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(recipe: str, options: di
 def test_a_fitted_model_is_read_when_the_policies_are_made(tmp_path: Path) -> None:
     path = saved(tmp_path / "model.json", InterruptionPrior(otherwise_per_hour=0.5))
     placement = build("spottune", revocations=path)[1]
-    assert placement == CheapestStep(risk=FromPrices(InterruptionPrior(otherwise_per_hour=0.5)))
+    assert placement == RefundSeeking(risk=FromPrices(InterruptionPrior(otherwise_per_hour=0.5)))
 
 
 def test_a_file_that_is_not_there_or_no_model_is_one_sentence(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_run_remembers_which_model_it_began_with(tmp_path: Path) -> None:
     spec = replace(SPEC, recipe="spottune", options={"revocations": "model.json"})
     kept = MODEL_FILE.pinned(spec, tmp_path)
     assert MODEL_FILE.pinned(kept, tmp_path / "elsewhere") == kept
-    assert recipes.build(kept)[1] == CheapestStep(risk=FromPrices(EmpiricalFrequency()))
+    assert recipes.build(kept)[1] == RefundSeeking(risk=FromPrices(EmpiricalFrequency()))
     saved(tmp_path / "model.json", EmpiricalFrequency(prior_chance=0.5))
     with pytest.raises(DataError, match="is not the revocation model that this run began with"):
         recipes.build(kept)

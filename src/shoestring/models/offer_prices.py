@@ -17,7 +17,7 @@ REFUND_WITHIN_S: dict[BillingName, float] = {"aws_spot": HOUR_S, "per_hour": HOU
 """Whoever is taken away before that age pays nothing."""
 PRIOR_H = 20.0
 """Machine-hours that what was assumed of interruptions counts for, beside what this run has seen."""
-HURRY = 0.05
+HURRY = 0.01
 """What an hour of waiting is worth, as a share of an hour on demand. Without it, machines that are refunded because
 they die at once would be the best of all."""
 

@@ -1,7 +1,7 @@
 """SpotTune: train part of the way on the cheapest steps to be had, predict, and take the best to the end.
 
-It reads like the paper's Figure 3: the search looks at curves (`theta`), the placement at prices, speeds and
-revocations (`cheapest_step`), and a notice saves what was done (`on_notice`).
+It reads like the paper's Figure 3: the search looks at curves (`theta`), the placement at prices, speeds, revocations
+and refunds (`refund_seeking`), and a notice saves what was done (`on_notice`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from shoestring.recipes.theta import part_of_the_way
 
 
 def spottune(spec: RunSpec) -> Sequence[Policy]:
-    """As theta, on machines whose steps cost least: price, speed and risk weighed; saves on notice (theta, mcnt)."""
+    """As theta, on machines whose steps cost least: after refunds, price, speed and risk weighed (theta, mcnt)."""
     options = Options(spec)
     search = part_of_the_way(spec, options)
-    return bundle(search, options, placement="cheapest_step", checkpointing="on_notice")
+    return bundle(search, options, placement="refund_seeking", checkpointing="on_notice")
 
 
 def spottune_as_printed(spec: RunSpec) -> Sequence[Policy]:
