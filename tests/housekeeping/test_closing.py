@@ -87,6 +87,25 @@ def test_a_retry_for_a_machine_that_nobody_waits_for_any_more_does_not_hold_the_
     assert [type(decision) for decision in decided] == [d.WindDown, d.Conclude]
 
 
+def test_a_machine_that_is_still_in_a_queue_does_not_hold_a_run_open_in_which_nobody_waits() -> None:
+    run = story(Closing(), lease="l0", job="j0", running_since=0.0)
+    offer = run.view.leases["l0"].offer
+    run.order(d.RequestLease(lease="l1", offer=offer, end_by=900.0, reserve_usd=0.1, why="the story"))
+    run.order(d.ReleaseLease(lease="l0", why="the story"), d.DropJob(job="j0", why="the story"))
+    run.end("j0", "halted", step=0)
+    decided = run.tell(e.LeaseEnded(at=10.0, lease="l0", cause="released", charged_usd=0.1))
+    why = "nothing is left to do"
+    assert decided == [d.WindDown(why=why), d.ReleaseLease(lease="l1", why=why)]
+
+
+def test_a_machine_on_its_way_to_somebody_who_waits_does() -> None:
+    run = story(Closing(), lease="l0")
+    offer = run.view.leases["l0"].offer
+    run.order(d.RequestLease(lease="l1", offer=offer, end_by=900.0, reserve_usd=0.1, why="the story"))
+    run.add("j0", until_step=9)
+    assert run.tell(e.LeaseEnded(at=10.0, lease="l0", cause="lost", charged_usd=0.1)) == []
+
+
 def test_a_retry_for_somebody_who_waits_does() -> None:
     run = story(Closing(), lease="l0")
     run.add("j0")

@@ -57,7 +57,7 @@ class Closing:
             yield from self._shut_down(state)
 
     def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
-        if state.leases or state.thinking or any(_may_bring_work(state, name) for name in state.timers):
+        if _holds(state) or state.thinking or any(_may_bring_work(state, name) for name in state.timers):
             return
         refused = [wish for wish in state.taken if isinstance(wish, d.Refused)]
         if refused:
@@ -74,6 +74,12 @@ class Closing:
                 yield d.ReleaseLease(lease=lease.id, why=state.ending)
         if state.phase == "winding_down" and not state.leases:
             yield d.Conclude(best=state.best, why=state.ending)
+
+
+def _holds(state: RunView) -> bool:
+    """Is a machine held that counts? One that is still on its way does only while somebody waits for it: in the queue
+    of a busy cluster it may be on its way for days."""
+    return bool(state.leases) if state.waiting else len(state.leases) > len(state.coming)
 
 
 def _may_bring_work(state: RunView, timer: str) -> bool:
