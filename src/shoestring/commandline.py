@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from shoestring.errors import SpecError
 
-PROVIDED = ("params", "checkpoint", "save_to")
+PATHS = ("params", "checkpoint", "save_to")
 """Placeholders that are no parameters: the file with all of them, the folder to start from, the folder to save to."""
+PROVIDED = (*PATHS, "fraction")
+"""All that a command may name beside its parameters. A parameter that is called "fraction" goes before the trial's."""
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})

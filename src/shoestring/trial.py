@@ -25,10 +25,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, SupportsFloat
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, JobId, Metrics, Value
+from shoestring.subsampling import among, part_of, subsample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class ReportError(ShoestringError, TypeError):
@@ -45,6 +50,10 @@ class Host(Protocol):
     def save_due(self, step: int) -> bool: ...
 
     def reported(self, step: int, metrics: Metrics) -> None: ...
+
+    def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
+        """What is true of a smaller part of the data than the trial's own."""
+        ...
 
     def folder(self) -> Path:
         """A fresh empty folder for a checkpoint in the making."""
@@ -68,6 +77,8 @@ class Trial(Mapping[str, Value]):
         step: int = 0,
         checkpoint: Path | None = None,
         fraction: float = 1.0,
+        fractions: tuple[float, ...] = (),
+        seed: int = 0,
         slots: int = 1,
         rank: int = 0,
         world_size: int = 1,
@@ -80,7 +91,12 @@ class Trial(Mapping[str, Value]):
         self.checkpoint = checkpoint
         """What the latest save stored, when there is one; read it, do not write to it."""
         self.fraction = fraction
-        """The share of the training data to use."""
+        """The share of the training data to use; `subsample` draws it."""
+        self.fractions = fractions
+        """Smaller ones, ascending, of which it is worth telling on the way: `report(loss=..., fraction=1/16)`. Not
+        those that this trial has told of before it was interrupted."""
+        self.seed = seed
+        """The run's: the same number in all its trials."""
         self.slots = slots
         """What the trial has of its machines (GPUs, say), all workers together."""
         self.rank = rank
@@ -141,14 +157,34 @@ class Trial(Mapping[str, Value]):
             self._under_way = None
             self.step = step
 
-    def report(self, *, step: int | None = None, **metrics: SupportsFloat) -> None:
-        """Tell how it goes: numbers by name, for the step under way. NaN and infinities are recognised as such."""
+    def subsample(self, n: int, fraction: float | None = None) -> NDArray[np.int64]:
+        """Which of `n` samples to train on: this trial's share of them, in an order fixed by the run's seed.
+
+        A smaller `fraction` gives the first of them: parts are nested, and the same in all trials and restarts.
+        """
+        part = None if fraction is None else part_of(self.fraction, fraction)
+        return subsample(n, self.fraction if part is None else part, self.seed)
+
+    def report(
+        self, *, step: int | None = None, fraction: SupportsFloat | None = None, **metrics: SupportsFloat
+    ) -> None:
+        """Tell how it goes: numbers by name, for the step under way. NaN and infinities are recognised as such.
+
+        With a `fraction` below the trial's own, they are true of a model trained on that part of the data, which the
+        trial has just passed: a result of its own, with the time it took until now. Only those in `fractions` are
+        listened to, and the first for each of them counts.
+        """
         if not metrics:
             raise ReportError("report() names no metric", hint="for instance trial.report(loss=0.2)")
         values: Any = metrics  # each value is checked and replaced in place: reports are most of the traffic
         for name, value in values.items():
             if type(value) is not float:
                 values[name] = as_number(name, value)
+        if fraction is not None:
+            part = part_of(self.fraction, as_number("fraction", fraction))
+            if part is not None:
+                self._tell_of(part, step, values)
+                return
         self.metric_names.update(values)
         if step is None and self._under_way is not None:
             if self._pending is None:
@@ -160,6 +196,13 @@ class Trial(Mapping[str, Value]):
         step = counted if step is None else as_step(step)
         self.step = max(self.step, step)
         self._host.reported(step, values)
+
+    def _tell_of(self, part: float, step: int | None, values: Metrics) -> None:
+        """At once: the time until now is a part of the result."""
+        wanted = among(self.fractions, part)
+        if wanted is not None:
+            under_way = self.step if self._under_way is None else self._under_way
+            self._host.snapshot(under_way if step is None else as_step(step), wanted, values)
 
     def save(self) -> AbstractContextManager[Path | None]:
         """A folder to store the state in, or None when no save is due (which costs next to nothing: ask every step).

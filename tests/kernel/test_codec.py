@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoestring.constraints import Constraint
 from shoestring.kernel.codec import NewerFormat, decode_entry, decode_turn, encode_entry, encode_turn
 from shoestring.kernel.decisions import AnyDecision, Think, WakeAt, WindDown
 from shoestring.kernel.events import AnyEvent, JobReported, RunStarted, ThoughtReady, TimerFired
@@ -63,6 +64,8 @@ SPECS = st.builds(
     given=st.lists(st.dictionaries(TEXTS, values_of(str | int | float | bool | None), max_size=2), max_size=2).map(
         tuple
     ),
+    fractions=st.sampled_from([(), (1.0,), (0.25, 1.0)]),
+    constraints=st.lists(values_of(Constraint), max_size=2).map(tuple),
     trials=st.integers(1, 9),
     budget_usd=POSITIVE,
     deadline_s=POSITIVE,
@@ -236,6 +239,11 @@ OLD_JOURNAL = """
 {"event":{"type":"UserAsked/1","at":516.0,"wish":"amend","budget_usd":6.0,"deadline_s":null}}
 {"event":{"type":"PolicyBroke/1","at":517.0,"detail":"ZeroDivisionError"},"decisions":[{"type":"WindDown/1",\
 "why":"parked","id":"15.0"},{"type":"Conclude/1","why":"nothing left","id":"15.1","best":"j1"}]}
+{"event":{"type":"SegmentEnded/1","at":518.0,"segment":"s2","step":9,"cause":"reached","detail":""},\
+"decisions":[{"type":"JudgeJob/1","why":"keeps cost <= $0.10","id":"16.0","job":"j1","seconds":52.5,"usd":0.07,\
+"feasible":true}]}
+{"event":{"type":"SnapshotReported/1","at":519.0,"segment":"s3","job":"j2","step":0,"fraction":0.0625,\
+"metrics":{"loss":0.5}}}
 """
 
 

@@ -111,6 +111,7 @@ def test_whatever_the_order_the_indexes_stay_true(seed: int) -> None:
     run.start("s1", "j1", "l1")
     news: list[e.Event] = [
         *(run.report("j0", step, rng.random()) for step in (1, 2, 3)),
+        *(run.snapshot("j0", fraction, rng.random()) for fraction in (0.25, 0.5)),
         run.save("j0", 2),
         run.save("j1", 3),
         run.report("j1", 3, rng.random()),

@@ -22,6 +22,7 @@ class Notebook:
     def __init__(self, tmp_path):
         self.tmp_path = tmp_path
         self.reports = []
+        self.snapshots = []
         self.saves = {}
         self.leave_after = None
 
@@ -33,6 +34,9 @@ class Notebook:
 
     def reported(self, step, metrics):
         self.reports.append((step, metrics))
+
+    def snapshot(self, step, fraction, metrics):
+        self.snapshots.append((step, fraction, metrics))
 
     def folder(self):
         path = self.tmp_path / "saving"
@@ -47,7 +51,17 @@ class Notebook:
 def run(tmp_path):
     """Run a Python script as if it were any program."""
 
-    def run(script, *arguments, until_step=3, metric="loss", leave_after=None, checkpoint=None, **config):
+    def run(
+        script,
+        *arguments,
+        until_step=3,
+        metric="loss",
+        leave_after=None,
+        checkpoint=None,
+        fraction=1.0,
+        fractions=(),
+        **config,
+    ):
         (tmp_path / "program.py").write_text(textwrap.dedent(script))
         run.host = host = Notebook(tmp_path)
         host.leave_after = leave_after
@@ -61,10 +75,14 @@ def run(tmp_path):
                 until_step=until_step,
                 first_step=0,
                 metric=metric,
+                fraction=fraction,
+                fractions=fractions,
                 log=log,
                 own_group=True,
             )
-            environment = desk.environment(config, checkpoint, until_step, 1)
+            environment = desk.environment(
+                config, checkpoint=checkpoint, until_step=until_step, fraction=fraction, fractions=fractions
+            )
             return command.run((sys.executable, "program.py", *arguments), tmp_path, environment)
 
     return run
@@ -126,15 +144,46 @@ def test_parameters_come_as_arguments_environment_and_file(run):
 
 def test_a_command_may_name_its_files_and_parameters_that_do_not_apply():
     desk = Desk(Path("desk"))
-    words = ["{params}", "{checkpoint}", "--to={save_to}", "--momentum={momentum}", "{lr}", "{{lr}}"]
-    assert fill(words, {"lr": 0.1}, desk.provided("saved")) == [
+    words = ["{params}", "{checkpoint}", "--to={save_to}", "{fraction}", "--momentum={momentum}", "{lr}", "{{lr}}"]
+    environment = desk.environment({}, checkpoint=Path("saved"), until_step=1, fraction=0.25)
+    assert fill(words, {"lr": 0.1}, desk.provided(environment)) == [
         "desk/params.json",
         "saved",
         "--to=desk/save_to",
+        "0.25",
         "--momentum=",
         "0.1",
         "{lr}",
     ]
+
+
+def test_a_parameter_called_fraction_goes_before_the_share_of_the_data():
+    desk = Desk(Path("desk"))
+    environment = desk.environment({"fraction": 0.5}, checkpoint=None, until_step=1, fraction=0.25)
+    assert fill(["{fraction}"], {"fraction": 0.5}, desk.provided(environment)) == ["0.5"]
+
+
+def test_a_program_hears_of_its_share_of_the_data_and_tells_of_smaller_ones(run):
+    ending = run(
+        """
+        import json, os
+        assert os.environ["SHOESTRING_FRACTION"] == "0.5"
+        for fraction in map(float, os.environ["SHOESTRING_FRACTIONS"].split()):
+            print(json.dumps({"loss": 1 - fraction, "fraction": round(fraction, 4)}))
+        print('{"loss": 0.6, "fraction": 0.3}')
+        print('{"step": 3, "loss": 0.5, "fraction": 0.5}')
+        """,
+        fraction=0.5,
+        fractions=(1 / 16, 0.25),
+    )
+    assert ending == ("reached", 3, "")
+    assert run.host.snapshots == [(1, 1 / 16, {"loss": 15 / 16}), (1, 0.25, {"loss": 0.75})]
+    assert run.host.reports == [(3, {"loss": 0.5})]
+
+
+def test_a_part_of_the_data_that_a_program_does_not_have_is_a_warning(run):
+    ending = run("""print('{"loss": 1, "fraction": 2}\\n{"step": 3, "loss": 0.1}')""")
+    assert ending == ("reached", 3, "1 report not understood, the first: fraction=2.0 is no part of the data")
 
 
 def test_announced_files_and_folders_become_checkpoints(run):

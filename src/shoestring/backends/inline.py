@@ -183,6 +183,9 @@ class InlineBackend:
             host=host,
             step=_first_step(start),
             checkpoint=checkpoint,
+            fraction=start.fraction,
+            fractions=start.fractions,
+            seed=start.seed,
             slots=start.slots,
         )
         return play_function(function, trial, self._metric, log=host.log, let_out=_wants_out)
@@ -201,10 +204,19 @@ class InlineBackend:
                 until_step=start.until_step,
                 first_step=_first_step(start),
                 metric=self._metric,
+                fraction=start.fraction,
+                fractions=start.fractions,
                 log=log,
                 own_group=True,
             )
-            environment = desk.environment(start.config, checkpoint, start.until_step, start.slots)
+            environment = desk.environment(
+                start.config,
+                checkpoint=checkpoint,
+                until_step=start.until_step,
+                slots=start.slots,
+                fraction=start.fraction,
+                fractions=start.fractions,
+            )
             return run.run(self._code.command or (), self._folder, environment)
 
     def _the_function(self) -> TrainFunction:

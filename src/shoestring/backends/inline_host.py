@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from shoestring.kernel.decisions import StartSegment
-from shoestring.kernel.events import CheckpointSaved, Event, JobReported
+from shoestring.kernel.events import CheckpointSaved, Event, JobReported, SnapshotReported
 from shoestring.kernel.types import Metrics, SegmentCause
 from shoestring.storage.checkpoints import CheckpointStore
 from shoestring.worker.checkpoint import Keeper
@@ -82,6 +82,12 @@ class InlineHost:
         start = self._start
         self.step = step
         self._out.append(JobReported(at=self._now(), segment=start.segment, job=start.job, step=step, metrics=metrics))
+
+    def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
+        segment, job = self._start.segment, self._start.job
+        self._out.append(
+            SnapshotReported(at=self._now(), segment=segment, job=job, step=step, fraction=fraction, metrics=metrics)
+        )
 
     def folder(self) -> Path:
         path = self.scratch / "saving"

@@ -9,9 +9,17 @@ from pathlib import Path
 import msgspec
 
 from shoestring.backends.processes import Worker
-from shoestring.kernel.events import CheckpointLost, CheckpointSaved, Event, JobReported, SegmentEnded, SegmentStarted
+from shoestring.kernel.events import (
+    CheckpointLost,
+    CheckpointSaved,
+    Event,
+    JobReported,
+    SegmentEnded,
+    SegmentStarted,
+    SnapshotReported,
+)
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, Started, Tail, Unsaved
+from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, Snapshot, Started, Tail, Unsaved
 from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_json, write_json
 from shoestring.world.clock import RunClock
 
@@ -74,6 +82,9 @@ class LocalSegment:
             case Reported(step=step):
                 self._step = max(self._step, step)
                 return JobReported(at=at, segment=segment, job=job, step=step, metrics=line.numbers())
+            case Snapshot(step=step, fraction=part):
+                metrics = line.numbers()
+                return SnapshotReported(at=at, segment=segment, job=job, step=step, fraction=part, metrics=metrics)
             case Saved(step=step, ref=ref, took_s=took_s):
                 self._step = max(self._step, step)
                 took_market_s = took_s * self._clock.speedup

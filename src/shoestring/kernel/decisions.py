@@ -24,7 +24,9 @@ class AddJob(Decision, frozen=True, kw_only=True, tag="AddJob/1"):
     job: JobId
     config: Config
     tags: Tags = {}
-    """What the search must remember of it: bracket, rung, sub-sample rate."""
+    """What the search must remember of it: bracket, rung."""
+    fraction: float = 1.0
+    """The share of the training data it uses, all its life."""
 
 
 class TagJob(Decision, frozen=True, kw_only=True, tag="TagJob/1"):
@@ -53,6 +55,18 @@ class PauseJob(Decision, frozen=True, kw_only=True, tag="PauseJob/1"):
 
 class DropJob(Decision, frozen=True, kw_only=True, tag="DropJob/1"):
     job: JobId
+
+
+class JudgeJob(Decision, frozen=True, kw_only=True, tag="JudgeJob/1"):
+    """Put on record what a job at rest has taken, and whether it keeps the limits of the run."""
+
+    job: JobId
+    seconds: float | None = None
+    """Of training: no start-up, no restores, no saves, no lost work. None if nothing is known of it."""
+    usd: float | None = None
+    """What these seconds cost on its machines, at their prices now."""
+    feasible: bool | None = None
+    """None: it says nothing about limits, for there are none or it saw only a part of the data."""
 
 
 class RequestLease(Decision, frozen=True, kw_only=True, tag="RequestLease/1"):
@@ -91,6 +105,12 @@ class StartSegment(Decision, frozen=True, kw_only=True, tag="StartSegment/1"):
     resume_from: CheckpointRef | None = None
     time_limit_s: float | None = None
     """A segment still running after so long is hung: the world kills it (SegmentEnded "overran")."""
+    fraction: float = 1.0
+    """The share of the training data to use."""
+    fractions: tuple[float, ...] = ()
+    """Smaller ones, ascending, of which it may tell on its way (SnapshotReported): those not heard of yet."""
+    seed: int = 0
+    """The run's: which samples make up a fraction follows from it, the same in every trial."""
 
     @property
     def slots_on(self) -> tuple[int, ...]:
@@ -165,6 +185,7 @@ AnyDecision = (
     | RunJob
     | PauseJob
     | DropJob
+    | JudgeJob
     | RequestLease
     | ExtendLease
     | StartSegment

@@ -107,6 +107,23 @@ class JobReported(Event, frozen=True, kw_only=True, tag="JobReported/1"):
         return f"report:{self.segment}:{self.step}"
 
 
+class SnapshotReported(Event, frozen=True, kw_only=True, tag="SnapshotReported/1"):
+    """A trial told how good it is on a smaller part of the data than its own, as it passed it on its way.
+
+    One for each fraction in a segment: code that trains a part again after a restore tells of it again.
+    """
+
+    segment: SegmentId
+    job: JobId
+    step: int
+    fraction: float
+    metrics: Metrics
+
+    @property
+    def key(self) -> str:
+        return f"snapshot:{self.segment}:{self.fraction!r}"
+
+
 class CheckpointSaved(Event, frozen=True, kw_only=True, tag="CheckpointSaved/1"):
     segment: SegmentId
     job: JobId
@@ -191,6 +208,7 @@ AnyEvent = (
     | LeaseEnded
     | SegmentStarted
     | JobReported
+    | SnapshotReported
     | CheckpointSaved
     | CheckpointLost
     | SegmentEnded

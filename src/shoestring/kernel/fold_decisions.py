@@ -10,7 +10,7 @@ from typing import Any
 
 from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
-from shoestring.kernel.moves import forget_checkpoint, set_status, update_room
+from shoestring.kernel.moves import forget_checkpoint, reconsider_best, set_status, update_room
 from shoestring.kernel.records import Job, JobStatus, Lease, Segment
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId
@@ -26,8 +26,14 @@ def _known_job(state: RunState, job_id: JobId, order: str) -> Job:
 def _add_job(state: RunState, decision: d.AddJob) -> None:
     if decision.job in state.jobs:
         raise IllegalDecision(f"AddJob names job {decision.job}, which is there already")
+    if not 0 < decision.fraction <= 1:
+        raise IllegalDecision(f"AddJob gives {decision.job} {decision.fraction!r} of the data")
     state.jobs[decision.job] = Job(
-        id=decision.job, number=len(state.jobs), config=decision.config, tags=dict(decision.tags)
+        id=decision.job,
+        number=len(state.jobs),
+        config=decision.config,
+        tags=dict(decision.tags),
+        fraction=decision.fraction,
     )
     state.by_status["paused"] += 1
 
@@ -64,6 +70,12 @@ def _pause_job(state: RunState, decision: d.PauseJob) -> None:
 
 def _drop_job(state: RunState, decision: d.DropJob) -> None:
     _take_off(state, _known_job(state, decision.job, "DropJob"), "dropped")
+
+
+def _judge_job(state: RunState, decision: d.JudgeJob) -> None:
+    job = _known_job(state, decision.job, "JudgeJob")
+    job.seconds, job.usd, job.feasible = decision.seconds, decision.usd, decision.feasible
+    reconsider_best(state, job)
 
 
 def _take_off(state: RunState, job: Job, status: JobStatus) -> None:
@@ -143,6 +155,7 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         lease.idle_since = None
         update_room(state, lease)
     job.segment = segment.id
+    job.rented = leases[0].offer
     job.saves_every_s = None
     set_status(state, job, "running")
 
@@ -207,6 +220,7 @@ DECISION_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     d.RunJob: _run_job,
     d.PauseJob: _pause_job,
     d.DropJob: _drop_job,
+    d.JudgeJob: _judge_job,
     d.RequestLease: _request_lease,
     d.ExtendLease: _extend_lease,
     d.StartSegment: _start_segment,

@@ -22,7 +22,7 @@ from shoestring.kernel.moves import (
     remove_lease,
     update_room,
 )
-from shoestring.kernel.records import Account, Save
+from shoestring.kernel.records import Account, Save, Snapshot
 from shoestring.kernel.spec import amended
 from shoestring.kernel.state import STOPPED, RunState
 from shoestring.kernel.types import ON_DEMAND_LEAST_S
@@ -127,6 +127,20 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
             maybe_best(state, job)
 
 
+def _snapshot_reported(state: RunState, event: e.SnapshotReported) -> None:
+    """An observation of a smaller size. The first word stands: a restored trial that passes there again adds nothing,
+    and its curve, its latest report and its pace are left as they are."""
+    segment = state.segments.get(event.segment)
+    if segment is None:
+        return
+    job = state.jobs[event.job]
+    if event.fraction in job.snapshots or not 0 < event.fraction < job.fraction:
+        return
+    before_s = segment.first_step * (job.seconds_per_step or 0.0)
+    here_s = max(segment.trained_s, event.at - segment.trains_from)
+    job.snapshots[event.fraction] = Snapshot(event.step, event.metrics, before_s + here_s)
+
+
 def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
     job = state.jobs[event.job]
     if event.ref in job.checkpoints:
@@ -198,6 +212,7 @@ EVENT_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     e.LeaseEnded: _lease_ended,
     e.SegmentStarted: _segment_started,
     e.JobReported: _job_reported,
+    e.SnapshotReported: _snapshot_reported,
     e.CheckpointSaved: _checkpoint_saved,
     e.CheckpointLost: _checkpoint_lost,
     e.SegmentEnded: _segment_ended,

@@ -70,13 +70,22 @@ def recount_best(state: RunState, job: Job) -> None:
         if spec.better(value, job.best):
             job.best = value
     if state.best == job.id:
-        state.best = None
-        for other in state.jobs.values():
-            maybe_best(state, other)
+        reconsider_best(state, job)
+
+
+def reconsider_best(state: RunState, job: Job) -> None:
+    """Something about this job has changed that decides whether it is the best."""
+    if state.best != job.id:
+        maybe_best(state, job)
+        return
+    state.best = None
+    for other in state.jobs.values():
+        maybe_best(state, other)
 
 
 def maybe_best(state: RunState, job: Job) -> None:
-    if math.isnan(job.best):
+    """Only a job on all of the data can be the best, and where there are limits, only one known to keep them."""
+    if math.isnan(job.best) or job.fraction < 1.0 or (state.the_spec.constraints and not job.feasible):
         return
     if state.best is None or state.the_spec.better(job.best, state.jobs[state.best].best):
         state.best = job.id

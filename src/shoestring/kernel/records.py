@@ -6,6 +6,7 @@ objects to read, and `shoestring.testing.PolicySuite` fails a policy that writes
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import Literal
 
@@ -31,6 +32,16 @@ class Save(msgspec.Struct, frozen=True, gc=False):
     took_s: float
 
 
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
+    """What a trial told on its way, of the smaller part of the data that it had trained on by then."""
+
+    step: int
+    """The last step finished, or the one under way."""
+    metrics: Metrics
+    seconds: float
+    """Training time up to that moment; start-up, restores, saves and lost work are not in it."""
+
+
 class Job(msgspec.Struct, kw_only=True):
     """One configuration to be run; progresses in steps, can be saved and continued."""
 
@@ -38,6 +49,8 @@ class Job(msgspec.Struct, kw_only=True):
     number: int
     config: Config
     tags: Tags
+    fraction: float = 1.0
+    """The share of the training data it uses."""
     status: JobStatus = "paused"
     """paused: on the books, not wanted now · waiting: wanted, without a machine · running · finished: all its steps
     done, or its code said so · dropped: stopped early by the search · failed: its own code failed too often."""
@@ -60,12 +73,21 @@ class Job(msgspec.Struct, kw_only=True):
     best: float = float("nan")
     paces: dict[tuple[str, int], Pace] = {}
     """How fast it went, by machine type and slots; what its open segment adds is in the segment."""
+    snapshots: dict[float, Snapshot] = {}
+    """By fraction, each smaller than its own: observations of other sizes, no points of its learning curve."""
     failures: int = 0
     segment: SegmentId | None = None
     lost_steps: int = 0
     revocations: int = 0
     detail: str = ""
     """The last error, in words."""
+    rented: Offer | None = None
+    """What its latest segment was started on."""
+    seconds: float | None = None
+    usd: float | None = None
+    """Of training, and what it costs, as judged when it last came to rest."""
+    feasible: bool | None = None
+    """Does it keep all limits? None: not judged, or there is nothing to judge by."""
 
     @property
     def checkpoint(self) -> CheckpointRef | None:
@@ -82,6 +104,12 @@ class Job(msgspec.Struct, kw_only=True):
     @property
     def over(self) -> bool:
         return self.status in ("finished", "dropped", "failed")
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """The mean over all that was ever trained of it, lost work too; None if nothing is known."""
+        steps = sum(pace.steps for pace in self.paces.values())
+        return math.fsum(pace.seconds for pace in self.paces.values()) / steps if steps else None
 
 
 class Lease(msgspec.Struct, kw_only=True):

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Config, Direction, Fact, Listing, Value
 from shoestring.space import Space
@@ -39,6 +40,10 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     max_steps: int = 1
     slots: int = 1
     """Slots a job takes, unless the search says otherwise."""
+    fractions: tuple[float, ...] = ()
+    """Shares of the training data that trials may run on, ascending, all of it last; empty: all of it, always."""
+    constraints: tuple[Constraint, ...] = ()
+    """What the run of a trial on all of the data must keep to be the best: limits on its cost, time or metrics."""
     budget_usd: float = 0.0
     deadline_s: float = 30 * 86400.0
     """Counted from the start of the run."""
@@ -83,6 +88,12 @@ class RunSpec(Fact, frozen=True, kw_only=True):
             raise SpecError(
                 f"keep_checkpoints={self.keep_checkpoints!r} is too few",
                 hint="2 is the least: the checkpoint before is kept until the new one is safe",
+            )
+        parts = self.fractions
+        if parts and not (parts[0] > 0 and parts[-1] == 1.0 and list(parts) == sorted(set(parts))):
+            raise SpecError(
+                f"fractions={list(parts)} are no shares of the data that end with all of it",
+                hint="they must ascend, each above 0, the last of them 1",
             )
         if self.metric == "" or (self.metric is None and self.kind == "study"):
             raise SpecError(

@@ -122,6 +122,9 @@ class Story:
         lease: LeaseId = L0,
         slots: int = 1,
         shares: dict[LeaseId, int] | None = None,
+        fraction: float = 1.0,
+        fractions: tuple[float, ...] = (),
+        seed: int = 0,
         **config: Value,
     ) -> StartSegment:
         """On `slots` of a lease, or with `shares` on so many of each."""
@@ -135,6 +138,9 @@ class Story:
             until_step=until_step,
             resume_from=resume_from,
             time_limit_s=time_limit_s,
+            fraction=fraction,
+            fractions=fractions,
+            seed=seed,
             why="test",
         )
         self.backend.start(order)

@@ -22,6 +22,7 @@ from shoestring.kernel.events import (
     RevocationNoticed,
     SegmentEnded,
     SegmentStarted,
+    SnapshotReported,
 )
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Story
@@ -96,6 +97,22 @@ class BackendSuite(GangLaws):
         ended = story.wait_for(SegmentEnded, lambda event: event.segment == S1)
         assert (ended.cause, ended.step, story.steps(S1)) == ("reached", 5, [3, 4, 5])
         assert story.told(JobReported)[-1].metrics["trained"] == 5
+        self.over(story)
+
+    def test_a_job_trains_on_its_part_of_the_data_and_after_a_restore_on_the_same(self, tmp_path: Path) -> None:
+        story = self.story(tmp_path, "sampled")
+        story.rent()
+        story.start(S0, until_step=1, fraction=0.5, fractions=(0.1, 0.2), seed=7)
+        story.wait_for(SegmentEnded)
+        ref = story.told(CheckpointSaved)[0].ref
+        story.start(S1, until_step=2, resume_from=ref, fraction=0.5, fractions=(0.2,), seed=7)
+        story.end_of(S1)
+        (first,), (again,) = story.metrics(S0), story.metrics(S1)
+        assert first == again, "other samples after the restore"
+        told = [(event.segment, event.fraction) for event in story.told(SnapshotReported)]
+        assert told == [(S0, 0.1), (S0, 0.2), (S1, 0.2)]
+        smallest, smaller, smaller_again = (event.metrics["loss"] for event in story.told(SnapshotReported))
+        assert smallest < smaller == smaller_again < first["loss"], "the parts are not nested"
         self.over(story)
 
     def test_starting_twice_is_the_same_as_once(self, tmp_path: Path) -> None:

@@ -115,9 +115,11 @@ class Story:
         return state
 
     # -- scenes ----------------------------------------------------------------------------------------------------
-    def add(self, job: str, *, until_step: int | None = None, slots: int = 1, **tags: int) -> None:
+    def add(
+        self, job: str, *, until_step: int | None = None, slots: int = 1, fraction: float = 1.0, **tags: int
+    ) -> None:
         """A job is on the books, and waits if it is to reach a step."""
-        self.order(d.AddJob(job=JobId(job), config={"x": 0.5}, tags=dict(tags), why="the story"))
+        self.order(d.AddJob(job=JobId(job), config={"x": 0.5}, tags=dict(tags), fraction=fraction, why="the story"))
         if until_step is not None:
             self.order(d.RunJob(job=JobId(job), until_step=until_step, slots=slots, why="the story"))
 
@@ -139,6 +141,7 @@ class Story:
                 until_step=wanted.until_step,
                 slots=wanted.slots,
                 resume_from=wanted.checkpoint,
+                fraction=wanted.fraction,
                 why="the story",
             )
         )
@@ -151,6 +154,19 @@ class Story:
         assert running.segment is not None, f"{job} is not running"
         metrics = {self.spec.metric or "loss": value}
         return e.JobReported(at=self.state.now, segment=running.segment, job=running.id, step=step, metrics=metrics)
+
+    def snapshot(self, job: str, fraction: float, value: float, *, step: int = 0) -> e.SnapshotReported:
+        """What a running job says of a smaller part of the data, to be told."""
+        running = self.state.jobs[JobId(job)]
+        assert running.segment is not None, f"{job} is not running"
+        return e.SnapshotReported(
+            at=self.state.now,
+            segment=running.segment,
+            job=running.id,
+            step=step,
+            fraction=fraction,
+            metrics={self.spec.metric or "loss": value},
+        )
 
     def save(self, job: str, step: int) -> e.CheckpointSaved:
         """A checkpoint of a running job, to be told."""

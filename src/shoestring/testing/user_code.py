@@ -24,6 +24,23 @@ def train(trial: Trial) -> None:
                 (folder / "trained").write_text(str(trained))
 
 
+def sampled(trial: Trial) -> None:
+    """Trains on its share of 100 samples. The loss tells which those are; smaller parts are told of on the way."""
+    for part in trial.fractions:
+        trial.report(loss=_told_apart(trial, part), fraction=part)
+    for _ in trial.steps():
+        time.sleep(float(str(trial.get("step_s", 0.0))))
+        trial.report(loss=_told_apart(trial, trial.fraction), fraction=trial.fraction)
+        with trial.save() as folder:
+            if folder:
+                (folder / "state").touch()
+
+
+def _told_apart(trial: Trial, fraction: float) -> float:
+    """A number for a set of samples, and hardly another's."""
+    return float(sum(index**2 for index in trial.subsample(100, fraction).tolist()))
+
+
 def forgetful(trial: Trial) -> None:
     """Never saves."""
     for step in trial.steps():

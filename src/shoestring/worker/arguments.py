@@ -53,11 +53,25 @@ class Desk:
         self.params.write_text(json.dumps(config))
         self.reports.touch()
 
-    def provided(self, checkpoint: str) -> dict[str, str]:
+    def provided(self, environment: Mapping[str, str]) -> dict[str, str]:
         """What a command may name in braces beside its parameters; see `commandline.PROVIDED`."""
-        return {"params": str(self.params), "checkpoint": checkpoint, "save_to": str(self.save_to)}
+        return {
+            "params": str(self.params),
+            "checkpoint": environment.get("SHOESTRING_CHECKPOINT", ""),
+            "save_to": str(self.save_to),
+            "fraction": environment.get("SHOESTRING_FRACTION", "1.0"),
+        }
 
-    def environment(self, config: Config, checkpoint: Path | None, until_step: int, slots: int) -> dict[str, str]:
+    def environment(
+        self,
+        config: Config,
+        *,
+        checkpoint: Path | None,
+        until_step: int,
+        slots: int = 1,
+        fraction: float = 1.0,
+        fractions: Sequence[float] = (),
+    ) -> dict[str, str]:
         return {
             **{f"SHOESTRING_PARAM_{name.upper()}": as_text(value) for name, value in config.items()},
             "SHOESTRING_PARAMS": str(self.params),
@@ -65,5 +79,7 @@ class Desk:
             "SHOESTRING_SAVE_TO": str(self.save_to),
             "SHOESTRING_UNTIL_STEP": str(until_step),
             "SHOESTRING_SLOTS": str(slots),
+            "SHOESTRING_FRACTION": str(fraction),
+            "SHOESTRING_FRACTIONS": " ".join(map(str, fractions)),
             REPORTS: str(self.reports),
         }

@@ -15,11 +15,12 @@ from typing import IO
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
+from shoestring.subsampling import FractionError, among
 from shoestring.trial import Host, ReportError
 from shoestring.worker.arguments import Desk, fill
 from shoestring.worker.identity import family
 from shoestring.worker.play import Ending, never_reported
-from shoestring.worker.report import LONGEST_LINE, Announced, Progress, understand
+from shoestring.worker.report import LONGEST_LINE, Announced, Passed, Progress, understand
 
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS = 64
@@ -41,6 +42,8 @@ class CommandRun:
         until_step: int,
         first_step: int,
         metric: str | None,
+        fraction: float = 1.0,
+        fractions: Sequence[float] = (),
         log: IO[bytes],
         own_group: bool,
     ) -> None:
@@ -50,6 +53,7 @@ class CommandRun:
         self._until_step = until_step
         self._step = self._first_step = first_step
         self._metric = metric
+        self._fraction, self._fractions = fraction, fractions
         self._log = log
         self._own_group = own_group
         """Is the program to be a process group of its own? In a worker it belongs to the worker's, and ends with it."""
@@ -65,8 +69,7 @@ class CommandRun:
     def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> Ending:
         try:
             self._desk.lay_out(self._config)
-            provided = self._desk.provided(environment.get("SHOESTRING_CHECKPOINT", ""))
-            arguments = fill(command, self._config, provided)
+            arguments = fill(command, self._config, self._desk.provided(environment))
             program = subprocess.Popen(
                 arguments,
                 cwd=folder,
@@ -144,17 +147,21 @@ class CommandRun:
     def _take(self, line: bytes) -> bool:
         """Was it meant for us?"""
         try:
-            match understand(line, self._metric, self._step + 1):
+            match understand(line, self._metric, self._step + 1, self._fraction):
                 case Progress(step, metrics):
                     self._names.update(metrics)
                     self._step = max(self._step, step)
                     if step <= self._until_step:
                         self._host.reported(step, metrics)
+                case Passed(step, part, metrics):
+                    wanted = among(self._fractions, part)
+                    if wanted is not None:
+                        self._host.snapshot(step, wanted, metrics)
                 case Announced(name, step):
                     self._put_away(name, step)
                 case None:
                     return False
-        except ReportError as error:
+        except (ReportError, FractionError) as error:
             self._warnings.append(str(error))
         return True
 

@@ -55,6 +55,9 @@ class WorkerHost:
     def reported(self, step: int, metrics: Metrics) -> None:
         self._outbox.report(step, metrics)
 
+    def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
+        self._outbox.snapshot(step, fraction, metrics)
+
     def folder(self) -> Path:
         return _fresh(self._folder / "saving")
 
@@ -84,6 +87,9 @@ class FollowerHost:
         return False
 
     def reported(self, step: int, metrics: Metrics) -> None:
+        """Rank 0 tells the same."""
+
+    def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
         """Rank 0 tells the same."""
 
     def folder(self) -> Path:

@@ -25,13 +25,23 @@ class Started(Line, frozen=True, kw_only=True, tag="started"):
     """User code is about to run."""
 
 
-class Reported(Line, frozen=True, kw_only=True, tag="report"):
+class Numbers(Line, frozen=True, kw_only=True):
     step: int
     metrics: dict[str, float | str]
     """JSON knows no NaN: values that are not finite travel as words."""
 
     def numbers(self) -> Metrics:
         return {name: float(value) for name, value in self.metrics.items()}
+
+
+class Reported(Numbers, frozen=True, kw_only=True, tag="report"):
+    """How it goes, once `step` is done."""
+
+
+class Snapshot(Numbers, frozen=True, kw_only=True, tag="snapshot"):
+    """How it would have gone with a smaller part of the data; `step` need not be done."""
+
+    fraction: float
 
 
 class Saved(Line, frozen=True, kw_only=True, tag="saved"):
@@ -59,7 +69,7 @@ class GaveBack(Line, frozen=True, kw_only=True, tag="gave_back"):
     detail: str
 
 
-AnyLine = Started | Reported | Saved | Unsaved | GaveBack | Ended
+AnyLine = Started | Reported | Snapshot | Saved | Unsaved | GaveBack | Ended
 _decode = msgspec.json.Decoder(AnyLine).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -82,8 +92,14 @@ class Outbox:
             raise OSError(28, "No space left on device")
 
     def report(self, step: int, metrics: Metrics) -> None:
-        sayable = {name: value if math.isfinite(value) else repr(value) for name, value in metrics.items()}
-        self.write(Reported(wall=time.time(), step=step, metrics=sayable))
+        self.write(Reported(wall=time.time(), step=step, metrics=_sayable(metrics)))
+
+    def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
+        self.write(Snapshot(wall=time.time(), step=step, fraction=fraction, metrics=_sayable(metrics)))
+
+
+def _sayable(metrics: Metrics) -> dict[str, float | str]:
+    return {name: value if math.isfinite(value) else repr(value) for name, value in metrics.items()}
 
 
 class Tail:

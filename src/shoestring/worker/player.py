@@ -71,6 +71,9 @@ def _play_function(task: Task, _folder: Path, host: Host, checkpoint: Path | Non
         host=host,
         step=0 if task.resume_from is None else task.resume_from.step,
         checkpoint=checkpoint,
+        fraction=task.fraction,
+        fractions=task.fractions,
+        seed=task.seed,
         slots=task.slots,
         rank=rank,
         world_size=task.world_size,
@@ -92,8 +95,17 @@ def _play_command(task: Task, folder: Path, host: Host, checkpoint: Path | None,
             until_step=task.until_step,
             first_step=0 if task.resume_from is None else task.resume_from.step,
             metric=task.metric if rank == 0 else None,
+            fraction=task.fraction,
+            fractions=task.fractions,
             log=log,
             own_group=False,
         )
-        environment = desk.environment(task.config, checkpoint, task.until_step, task.slots)
+        environment = desk.environment(
+            task.config,
+            checkpoint=checkpoint,
+            until_step=task.until_step,
+            slots=task.slots,
+            fraction=task.fraction,
+            fractions=task.fractions,
+        )
         return run.run(task.command or (), Path(task.folder), environment)

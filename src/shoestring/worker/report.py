@@ -1,6 +1,7 @@
 """Reports of programs in any language: JSON lines on standard output, or in the file SHOESTRING_REPORTS.
 
     {"step": 3, "loss": 0.2}            a report
+    {"fraction": 0.25, "loss": 0.3}     the same of a smaller part of the data than the trial's own
     {"saved": "net-3", "step": 3}       a finished file or folder in SHOESTRING_SAVE_TO, which stays as it is
 
 Anything else a program prints is its own business.
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Metrics
+from shoestring.subsampling import part_of
 from shoestring.trial import ReportError, as_number, as_step
 
 REPORTS = "SHOESTRING_REPORTS"
@@ -26,6 +28,14 @@ class Progress(NamedTuple):
     metrics: Metrics
 
 
+class Passed(NamedTuple):
+    """What is true of a smaller part of the data, which the program has trained on by now."""
+
+    step: int
+    fraction: float
+    metrics: Metrics
+
+
 class Announced(NamedTuple):
     """A finished checkpoint, by its name inside SAVE_TO."""
 
@@ -33,8 +43,13 @@ class Announced(NamedTuple):
     step: int
 
 
-def understand(line: bytes, metric: str | None, next_step: int) -> Progress | Announced | None:
-    """What a line of output tells us: None for anything that is not meant for us, ReportError for a muddled report."""
+def understand(
+    line: bytes, metric: str | None, next_step: int, fraction: float = 1.0
+) -> Progress | Passed | Announced | None:
+    """What a line of output tells us: None for anything that is not meant for us, ReportError for a muddled report.
+
+    `fraction` is the program's own share of the data.
+    """
     text = line.strip()
     if not text.startswith(b"{") or len(text) > LONGEST_LINE:
         return None
@@ -49,10 +64,11 @@ def understand(line: bytes, metric: str | None, next_step: int) -> Progress | An
     if "step" not in said and (metric is None or metric not in said):
         return None
     step = as_step(said.pop("step", next_step))
+    part = part_of(fraction, as_number("fraction", said.pop("fraction"))) if "fraction" in said else None
     metrics = {name: number for name, value in said.items() if (number := _number(name, value, metric)) is not None}
     if not metrics:
         raise ReportError(f"the report of step {step} holds no number")
-    return Progress(step, metrics)
+    return Progress(step, metrics) if part is None else Passed(step, part, metrics)
 
 
 def _number(name: str, value: object, metric: str | None) -> float | None:

@@ -25,6 +25,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
     until_step: int
     slots: int = 1
+    fraction: float = 1.0
+    """The share of the training data to use."""
+    fractions: tuple[float, ...] = ()
+    """Smaller ones that a snapshot is wanted of."""
+    seed: int = 0
+    """The run's."""
     resume_from: CheckpointRef | None = None
     function: str | None = None
     """"/path/file.py:name" or "module:name"."""

@@ -23,7 +23,7 @@ from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.thinking import answer
 from shoestring.kernel.types import EndCause, LeaseId, SegmentCause, SegmentId
 from shoestring.market.simulated import Grant, SimulatedProvider
-from shoestring.world.sim_jobs import Latencies, Workload
+from shoestring.world.sim_jobs import Latencies, Passing, Workload
 from shoestring.world.sim_segment import SimSegment, follow_up
 
 _TOLD_FROM_OUTSIDE = (e.RunStarted, e.UserAsked, e.PolicyBroke)
@@ -205,19 +205,23 @@ class SimWorld:
             return
         offers = {self._leases[lease].request.offer for lease in order.leases}
         resume = order.resume_from
-        gb = self.workload.checkpoint_gb or 0.0
+        workload = self.workload.on(order.fraction)
+        gb = workload.checkpoint_gb or 0.0
+        able = () if workload.passings is None or not order.fractions else workload.passings(order.config)
+        passings = tuple(passing for passing in able if passing.fraction in order.fractions)
         segment = SimSegment(
             order=order,
             step=0 if resume is None else resume.step,
             step_s=max(  # the slowest machine of a gang sets its pace
-                self.workload.seconds_per_step(order.config, self.provider.listing(offer), order.slots)
-                for offer in offers
+                workload.seconds_per_step(order.config, self.provider.listing(offer), order.slots) for offer in offers
             ),
             save_s=self.latencies.save_s(gb),
-            curve=self.workload.curve(order.config),
+            curve=workload.curve(order.config),
+            passings=passings,
+            trouble=workload.trouble,
             until_step=order.until_step,
-            saves=self.workload.checkpoint_gb is not None,
-            calm=self.workload.trouble is None,
+            saves=workload.checkpoint_gb is not None,
+            calm=workload.trouble is None and not passings,
             checkpoint_bytes=int(gb * 1e9),
         )
         self._segments[order.segment] = segment
@@ -251,8 +255,10 @@ class SimWorld:
 
     def _go_on(self, segment: SimSegment) -> None:
         """Put what this segment does next on the heap, given all it has been told by now."""
-        match follow_up(segment, self.now, self.workload.trouble):
+        match follow_up(segment, self.now):
             case "step":
+                for in_s, passing in segment.passed_next():
+                    self._push(self.now + in_s, self._passed, (segment, passing))
                 self._push(self.now + segment.step_s, self._stepped, segment)
             case "save":
                 self._push(self.now + segment.save_s, self._saved, segment)
@@ -269,6 +275,20 @@ class SimWorld:
         order = segment.order
         return e.JobReported(
             at=at, segment=order.segment, job=order.job, step=segment.step, metrics=segment.curve(segment.step)
+        )
+
+    def _passed(self, at: float, subject: tuple[SimSegment, Passing]) -> e.Event | None:
+        segment, passing = subject
+        if not segment.open:
+            return None
+        order = segment.order
+        return e.SnapshotReported(
+            at=at,
+            segment=order.segment,
+            job=order.job,
+            step=segment.step + 1,
+            fraction=passing.fraction,
+            metrics=passing.metrics,
         )
 
     def _saved(self, at: float, segment: SimSegment) -> e.Event | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Config, Listing, Metrics, SegmentId
@@ -18,6 +18,16 @@ Trouble = Literal["fail", "hang"]
 CurveOf = Callable[[Config], "Curve"]
 Curve = Callable[[int], Metrics]
 SecondsPerStep = Callable[[Config, Listing, int], float]
+TroubleOf = Callable[[Config, SegmentId, int], Trouble | None]
+
+
+class Passing(NamedTuple):
+    """A smaller part of the data than its own, which a trial passes on its way and tells of."""
+
+    after_steps: float
+    """From the beginning: 0.25 is a quarter into the first step."""
+    fraction: float
+    metrics: Metrics
 
 
 @dataclass(frozen=True)
@@ -30,8 +40,31 @@ class Workload:
     """For a configuration on so many slots of a machine."""
     checkpoint_gb: float | None = 0.05
     """None: user code that never saves, and starts over after every interruption."""
-    trouble: Callable[[Config, SegmentId, int], Trouble | None] | None = None
+    trouble: TroubleOf | None = None
     """What goes wrong in a segment once a step is done, if anything: its code fails, or hangs."""
+    on_fraction: Callable[[float], Workload] | None = None
+    """The same trials on a part of the data. Without it their steps take that share of the time, and they report
+    what they would on all of it."""
+    passings: Callable[[Config], Sequence[Passing]] | None = None
+    """What a trial can tell of smaller parts on its way; it does where somebody wants to know."""
+
+    def on(self, fraction: float) -> Workload:
+        """The same trials on this part of the data."""
+        if fraction == 1.0:
+            return self
+        if self.on_fraction is not None:
+            return self.on_fraction(fraction)
+        whole, passings = self.seconds_per_step, self.passings
+        return replace(
+            self,
+            seconds_per_step=lambda config, listing, slots: fraction * whole(config, listing, slots),
+            passings=None if passings is None else lambda config: [_sooner(x, fraction) for x in passings(config)],
+        )
+
+
+def _sooner(passing: Passing, fraction: float) -> Passing:
+    """The same part of the data is a larger share of less of it."""
+    return passing._replace(after_steps=passing.after_steps / fraction)
 
 
 @dataclass(frozen=True)

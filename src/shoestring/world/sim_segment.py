@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.types import CheckpointRef, Config, SegmentCause, SegmentId
-from shoestring.world.sim_jobs import Curve, Trouble
+from shoestring.kernel.types import CheckpointRef, SegmentCause
+from shoestring.world.sim_jobs import Curve, Passing, TroubleOf
 
 
 class SimSegment(msgspec.Struct, kw_only=True):
@@ -21,10 +20,14 @@ class SimSegment(msgspec.Struct, kw_only=True):
     step_s: float
     save_s: float
     curve: Curve
+    passings: tuple[Passing, ...]
+    """What it will tell of smaller parts of the data."""
+    trouble: TroubleOf | None
     saves: bool
     checkpoint_bytes: int
     calm: bool
-    """Nobody asked for anything and nothing can go wrong: the next thing is the next step, unless a save is due."""
+    """Nobody asked for anything, nothing can go wrong and nothing is told between steps: the next thing is the next
+    step, unless a save is due."""
     saved_step: int = -1
     save_every_s: float | None = None
     save_at: float = math.inf
@@ -45,6 +48,11 @@ class SimSegment(msgspec.Struct, kw_only=True):
     def halt(self) -> None:
         self.halting, self.calm = True, False
 
+    def passed_next(self) -> list[tuple[float, Passing]]:
+        """What it tells of before its next step is done, and how long from now."""
+        done = self.step
+        return [((x.after_steps - done) * self.step_s, x) for x in self.passings if done < x.after_steps <= done + 1]
+
     def saved(self, at: float) -> e.CheckpointSaved:
         self.saved_step, self.save_asked = self.step, False
         if self.save_every_s is not None:
@@ -59,9 +67,7 @@ class SimSegment(msgspec.Struct, kw_only=True):
         )
 
 
-def follow_up(
-    segment: SimSegment, now: float, trouble: Callable[[Config, SegmentId, int], Trouble | None] | None
-) -> Literal["step", "save", "hang"] | SegmentCause:
+def follow_up(segment: SimSegment, now: float) -> Literal["step", "save", "hang"] | SegmentCause:
     """At a step boundary: train on, save, or end, and how."""
     order = segment.order
     begun_from = 0 if order.resume_from is None else order.resume_from.step
@@ -74,8 +80,8 @@ def follow_up(
         return "reached"
     if segment.halting:
         return "halted"
-    if trouble is not None:
-        match trouble(order.config, order.segment, segment.step):
+    if segment.trouble is not None:
+        match segment.trouble(order.config, order.segment, segment.step):
             case "fail":
                 return "failed"
             case "hang":

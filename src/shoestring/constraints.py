@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from shoestring.errors import SpecError
 from shoestring.units import parse_duration_s, parse_usd, show_duration, show_number, show_usd
@@ -17,8 +18,7 @@ _TIME = "time"
 _FORM = re.compile(r"\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<limit>[^<>=]+?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True):
     """A metric of the full-size run, and the most (or the least) it may be."""
 
     metric: str
@@ -38,6 +38,8 @@ class Constraint:
 
     def show(self, value: float) -> str:
         """A value of the metric, with its unit."""
+        if not math.isfinite(value):
+            return "unknown" if math.isnan(value) else show_number(value)
         if self.metric == COST:
             return show_usd(value)
         return show_duration(value) if self.metric == SECONDS else show_number(value)
@@ -66,7 +68,12 @@ def parse(words: str | Constraint) -> Constraint:
         else:
             value = as_number(limit, metric)
     except SpecError as error:
-        raise SpecError(f"constraint {words!r}: {error}", hint=error.hint) from None
+        hint = (
+            error.hint
+            if metric in (COST, SECONDS)
+            else "only cost is in dollars and only time has units: 'cost <= $0.10', 'time <= 2h'"
+        )
+        raise SpecError(f"constraint {words!r}: {error}", hint=hint) from None
     if not math.isfinite(value):
         raise SpecError(f"constraint {words!r} has no finite limit", hint="give a number, or leave it out")
     return Constraint(metric, value, form["sign"] == "<=")

@@ -1,0 +1,267 @@
+"""Simulated trials on parts of the data, what they tell of smaller parts on their way, and tables of measured runs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoestring as ss
+from shoestring.controller import run
+from shoestring.errors import DataError
+from shoestring.guard import BudgetAndDeadline
+from shoestring.kernel import events as e
+from shoestring.kernel.past import Past
+from shoestring.storage.memory import MemoryJournal
+from shoestring.study import Study
+from shoestring.workloads import recorded
+from shoestring.world.sim import SimWorld
+from shoestring.world.sim_jobs import Passing
+from shoestring.world.sim_tables import Measured, table_workload
+from tests import parts
+from tests.world.runs import opening, simulate, simulated_world, told
+from tests.world.scenes import SPOT, Scene, dies_at_age, ended, listing, market, reported, saved, started, workload
+
+FRACTIONS = (1 / 16, 1 / 4, 1.0)
+
+
+def told_of(at: float, fraction: float, loss: float, *, step: int = 1) -> e.SnapshotReported:
+    return e.SnapshotReported(at=at, segment="s0", job="j0", step=step, fraction=fraction, metrics={"loss": loss})
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+def test_a_trial_on_a_part_of_the_data_takes_that_share_of_the_time_and_reports_the_same():
+    scene = Scene()
+    scene.train(until_step=2, fraction=0.25)
+    assert scene.until(e.SegmentEnded) == [
+        started(60.0),
+        reported(62.5, 1),
+        reported(65.0, 2),
+        saved(71.0, 2),
+        ended(71.0, 2, "reached"),
+    ]
+
+
+def test_a_workload_may_know_better_what_a_part_of_the_data_does():
+    def on(fraction):
+        return workload(
+            seconds_per_step=lambda *_: 2 + 8 * fraction, curve=lambda _: lambda _: {"loss": 2.0}, checkpoint_gb=None
+        )
+
+    scene = Scene(on_fraction=on)
+    scene.train(until_step=1, fraction=0.5)
+    step = scene.until(e.SegmentEnded)[1]
+    assert (step.at, step.metrics) == (66.0, {"loss": 2.0})
+
+
+def test_on_all_of_the_data_nobody_is_asked():
+    assert workload(on_fraction=lambda _: None).on(1.0).seconds_per_step({}, listing(SPOT), 1) == 10.0
+
+
+# -- on the way --------------------------------------------------------------------------------------------------------
+def passing(_config):
+    return [Passing(0.125, 1 / 8, {"loss": 0.8}), Passing(1.5, 1 / 4, {"loss": 0.5})]
+
+
+def test_smaller_parts_are_told_of_between_steps_where_somebody_wants_to_know():
+    scene = Scene(passings=passing)
+    scene.train(until_step=2, fractions=(1 / 8, 1 / 4))
+    assert scene.until(e.SegmentEnded) == [
+        started(60.0),
+        told_of(61.25, 1 / 8, 0.8),
+        reported(70.0, 1),
+        told_of(75.0, 1 / 4, 0.5, step=2),
+        reported(80.0, 2),
+        saved(86.0, 2),
+        ended(86.0, 2, "reached"),
+    ]
+
+
+@pytest.mark.parametrize(("wanted", "heard"), [((), []), ((1 / 4,), [1 / 4]), ((1 / 2,), [])])
+def test_nothing_is_told_that_nobody_asked_for(wanted, heard):
+    scene = Scene(passings=passing)
+    scene.train(until_step=2, fractions=wanted)
+    assert [x.fraction for x in scene.until(e.SegmentEnded) if isinstance(x, e.SnapshotReported)] == heard
+
+
+def test_a_part_is_passed_later_in_a_trial_that_has_less():
+    scene = Scene(passings=passing)
+    scene.train(until_step=2, fraction=1 / 2, fractions=(1 / 8,))
+    assert scene.until(e.JobReported) == [started(60.0), told_of(61.25, 1 / 8, 0.8), reported(65.0, 1)]
+
+
+def without_notice(age_s: float):
+    return market(dies_at_age(age_s), listings=[listing(SPOT, notice_s=0.0)])
+
+
+@pytest.mark.parametrize(("age_s", "heard"), [(36.0, [1 / 8, 1 / 4]), (34.0, [1 / 8]), (21.0, [])])
+def test_a_machine_that_is_gone_tells_nothing_any_more(age_s, heard):
+    """Training begins 20 s after the grant; a quarter is passed 15 s later."""
+    scene = Scene(without_notice(age_s), passings=passing, checkpoint_gb=None)
+    scene.train(until_step=9, fractions=(1 / 8, 1 / 4))
+    assert [x.fraction for x in scene.until(e.LeaseEnded) if isinstance(x, e.SnapshotReported)] == heard
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+RUNS = [
+    Measured(config={"x": x, "machine": "small"}, fraction=part, seconds=100 * part + 5 * x, metrics={"loss": x / part})
+    for x in (1, 2)
+    for part in FRACTIONS
+]
+
+
+def table_world(provider=None) -> SimWorld:
+    return SimWorld(provider or market(), table_workload(RUNS), start=0.0)
+
+
+def test_a_trial_does_as_the_run_in_the_table_did():
+    state, entries = simulate(table_world(), parts.policies(x=2, machine="small"), fractions=FRACTIONS, max_steps=1)
+    assert [list(job.values) for job in state.jobs.values()] == [[32.0], [8.0], [2.0]]
+    assert [job.seconds_per_step for job in state.jobs.values()] == pytest.approx([16.25, 35.0, 110.0])
+    assert len(told(entries, e.JobReported)) == 3
+
+
+def test_a_trial_tells_what_runs_on_smaller_parts_came_to_after_as_long_as_they_took():
+    state, _ = simulate(table_world(), parts.policies(x=2, machine="small"), fractions=FRACTIONS, max_steps=1)
+    smallest, middle, full = state.jobs.values()
+    assert smallest.snapshots == {}
+    assert {part: (x.metrics, pytest.approx(x.seconds)) for part, x in middle.snapshots.items()} == {
+        1 / 16: ({"loss": 32.0}, 16.25)
+    }
+    assert {part: (x.metrics, pytest.approx(x.seconds)) for part, x in full.snapshots.items()} == {
+        1 / 16: ({"loss": 32.0}, 16.25),
+        1 / 4: ({"loss": 8.0}, 35.0),
+    }
+
+
+def test_after_a_revocation_a_trial_begins_anew_and_its_snapshots_are_those_it_had():
+    """Machines are gone 90 s after their grant, 70 s into the training: one trial needs 110 s, and never ends."""
+    world = table_world(without_notice(90.0))
+    fields = {"fractions": FRACTIONS, "max_steps": 1, "deadline_s": 900.0}
+    state, entries = simulate(world, parts.policies(x=2, machine="small"), **fields)
+    full = state.jobs["j2"]
+    assert full.revocations > 1
+    assert not full.values
+    assert {part: x.seconds for part, x in full.snapshots.items()} == pytest.approx({1 / 16: 16.25, 1 / 4: 35.0})
+    assert len([x for x in told(entries, e.SnapshotReported) if x.job == "j2"]) == 2, "told again, though nobody asked"
+
+
+def test_a_table_of_machines_and_parameters_is_run_on_the_machines_it_names():
+    """The time is the row's: the simulator would have made the larger machine faster by another rule."""
+    machines, seconds = ("m6i.large", "m6i.4xlarge"), {"m6i.large": 900.0, "m6i.4xlarge": 700.0}
+    runs = [
+        Measured(
+            config={"x": x, "machine": machine, "count": count}, seconds=seconds[machine] / count, metrics={"loss": x}
+        )
+        for x in (1, 2)
+        for machine in machines
+        for count in (1, 2)
+    ]
+    study = ss.simulate(
+        workload=table_workload(runs),
+        space={"x": [1, 2], "machine": ss.machine_type(*machines), "count": ss.machine_count(1, 2)},
+        minimize="loss",
+        recipe="grid",
+        trials=8,
+        max_steps=1,
+        budget="$50",
+        deadline="1d",
+        market="modern",
+    )
+    assert [row.status for row in study.trials] == ["finished"] * 8
+    for job in study.state.jobs.values():
+        assert job.seconds_per_step == pytest.approx(seconds[job.config["machine"]] / job.config["count"])
+        assert {machine for machine, _ in job.paces} == {job.config["machine"]}
+
+
+def test_parameters_that_the_table_does_not_name_make_no_difference():
+    curve = table_workload(RUNS).curve({"zone": "a", "x": 1, "machine": "small"})
+    assert curve(1) == {"loss": 1.0}
+
+
+def test_a_run_that_is_not_in_the_table_is_named_with_what_there_is():
+    with pytest.raises(DataError, match=r"no run of x=3, machine=small on 1 of the data") as refusal:
+        table_workload(RUNS).curve({"x": 3, "machine": "small"})
+    assert "what was measured" in refusal.value.hint
+    with pytest.raises(DataError, match=r"on 0\.5 of the data") as refusal:
+        table_workload(RUNS).on(0.5).curve({"x": 1, "machine": "small"})
+    assert refusal.value.hint == "there are runs of it on 0.0625, 0.25, 1"
+
+
+@pytest.mark.parametrize(
+    ("runs", "complaint"),
+    [
+        ([], "a table without runs"),
+        ([RUNS[0], RUNS[0]], "two runs of x=1, machine=small on 0.0625 of the data"),
+        ([RUNS[0], Measured(config={"y": 1}, seconds=1.0, metrics={})], "different parameters: x, machine and y"),
+        ([Measured(config={}, fraction=1.5, seconds=1.0, metrics={})], "cannot have been"),
+        ([Measured(config={}, seconds=0.0, metrics={})], "cannot have been"),
+        ([Measured(config={}, seconds=float("nan"), metrics={})], "cannot have been"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused_with_the_way_out(runs, complaint):
+    with pytest.raises(DataError, match=complaint) as refusal:
+        table_workload(runs)
+    assert refusal.value.hint
+
+
+# -- whole runs --------------------------------------------------------------------------------------------------------
+def restless_world() -> SimWorld:
+    return simulated_world(
+        market(dies_at_age(500.0)), passings=lambda _: [Passing(8 * x, x, {"loss": x}) for x in (0.25,)]
+    )
+
+
+def test_a_run_with_parts_and_snapshots_lives_again():
+    policies, fields = parts.policies(x=0.5), {"fractions": FRACTIONS, "max_steps": 12}
+    state, record = simulate(restless_world(), policies, **fields)
+    assert state.jobs["j2"].revocations
+    assert list(state.jobs["j2"].snapshots) == [0.25]
+    for known in range(1, len(record), 7):
+        past, world = Past(), restless_world()
+        for entry in record[:known]:
+            past.replayed(entry)
+        world.attach(past)
+        for entry in record[known:]:
+            assert world.next_event() == entry.event
+            for decision in entry.decisions:
+                world.carry_out(decision)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40))
+def test_a_controller_that_dies_after_any_entry_is_followed_by_one_that_ends_the_same(known):
+    policies, start = parts.policies(x=0.5), opening(restless_world(), fractions=FRACTIONS, max_steps=6)
+    whole = MemoryJournal()
+    run(restless_world(), whole, policies, BudgetAndDeadline(), first=[start])
+    record = list(whole.read())
+    part = MemoryJournal()
+    for entry in record[: min(known, len(record) - 1)]:
+        part.append(entry, wait=True)
+    run(restless_world(), part, policies, BudgetAndDeadline())
+    assert part.dump() == whole.dump()
+
+
+# -- an earlier run ----------------------------------------------------------------------------------------------------
+def test_trials_of_an_earlier_run_stand_for_trials_on_the_part_of_the_data_nearest_to_theirs():
+    def on(fraction):
+        return workload(curve=lambda _: lambda _: {"loss": fraction}, seconds_per_step=lambda *_: 10 + 90 * fraction)
+
+    world = simulated_world(seconds_per_step=lambda *_: 100.0, on_fraction=on)
+    _, record = simulate(world, parts.policies(x=0.5), fractions=FRACTIONS, max_steps=4)
+    study = Study(lambda: record)
+    again = recorded(study, study.spec)
+    machine = listing(SPOT)
+    assert again.seconds_per_step({"x": 0.1}, machine, 1) == pytest.approx(100.0)
+    quarter, half = again.on(1 / 4), again.on(0.4)
+    assert quarter.seconds_per_step({"x": 0.1}, machine, 1) == pytest.approx(32.5)
+    assert quarter.curve({"x": 0.1})(3) == half.curve({"x": 0.1})(3) == {"loss": 1 / 4}
+    assert half.seconds_per_step({"x": 0.1}, machine, 1) == pytest.approx(32.5 * 0.4 / 0.25)
+    told_how_long = recorded(study, study.spec, seconds_per_step=40.0)
+    assert told_how_long.on(1 / 4).seconds_per_step({"x": 0.1}, machine, 1) == pytest.approx(10.0)
+
+
+def test_the_pace_of_trials_that_report_once_is_that_of_their_training():
+    _, record = simulate(table_world(), parts.policies(x=2, machine="small"), fractions=FRACTIONS, max_steps=1)
+    study = Study(lambda: record)
+    assert recorded(study, study.spec).on(1 / 4).seconds_per_step({}, listing(SPOT), 1) == pytest.approx(35.0)
