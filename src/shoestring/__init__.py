@@ -14,7 +14,10 @@ _HOMES = {
     "shoestring.api": ("resume", "run_bag", "simulate", "tune"),
     "shoestring.errors": ("DataError", "ShoestringError", "SpecError"),
     "shoestring.markets": ("Market", "machines"),
-    "shoestring.parameters": ("choice", "constant", "integer", "log", "uniform"),
+    "shoestring.parameters": (
+        *("choice", "constant", "integer", "log", "uniform"),
+        *("machine_count", "machine_type", "on_spot", "zone"),
+    ),
     "shoestring.receipt": ("Receipt",),
     "shoestring.study": ("Bag", "Study"),
     "shoestring.trial": ("Trial",),
@@ -40,19 +43,33 @@ __all__ = [
     "constant",
     "integer",
     "log",
+    "machine_count",
+    "machine_type",
     "machines",
+    "on_spot",
     "resume",
     "run_bag",
     "simulate",
     "tune",
     "uniform",
+    "zone",
 ]
 
 if TYPE_CHECKING:
     from shoestring.api import resume, run_bag, simulate, tune
     from shoestring.errors import DataError, ShoestringError, SpecError
     from shoestring.markets import Market, machines
-    from shoestring.parameters import choice, constant, integer, log, uniform
+    from shoestring.parameters import (
+        choice,
+        constant,
+        integer,
+        log,
+        machine_count,
+        machine_type,
+        on_spot,
+        uniform,
+        zone,
+    )
     from shoestring.receipt import Receipt
     from shoestring.study import Bag, Study
     from shoestring.trial import Trial

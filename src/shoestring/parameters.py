@@ -4,13 +4,16 @@ Pure. A parameter maps the unit interval onto its values (`at`); sampling and gr
 
 `when` makes it conditional: `uniform(0.5, 0.99, when={"optimizer": "sgd"})` exists only in configurations whose
 optimizer is sgd. It is a keyword rather than a method so that Python and files say it with the same word.
+
+`role` makes it say on which machines a trial runs: what type, how many, where, revocable or not. To user code and to
+models it is a parameter like the others.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -20,12 +23,18 @@ from shoestring.values import Config, Value, as_number, as_value, as_values, as_
 When = Mapping[str, object]
 """Parent parameter -> the value, or the list of values, with which this parameter exists."""
 
+Role = Literal["", "machine", "count", "zone", "spot"]
+WORDS_OF: dict[Role, str] = {"machine": "machine_type", "count": "machine_count", "zone": "zone", "spot": "on_spot"}
+"""What parameters with a role are made by, in Python and in files."""
+
 MOST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, which is what sampling computes in."""
 
 
 class _Param(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):
     when: dict[str, tuple[Value, ...]] = {}
+    role: Role = ""
+    """What of a trial's machines it decides, if anything."""
 
     def active(self, config: Config) -> bool:
         """Does the parameter exist beside these values? A parent that is absent is inactive, and so is its child."""
@@ -119,34 +128,41 @@ class Int(_Param, frozen=True, gc=False, tag="int"):
             )
 
     def __str__(self) -> str:
-        return f"integer({self.low!r}, {self.high!r}{', log=True' if self.log else ''})"
+        kind = WORDS_OF.get(self.role, "integer")
+        return f"{kind}({self.low!r}, {self.high!r}{', log=True' if self.log else ''})"
 
 
 class Choice(_Param, frozen=True, gc=False, tag="choice"):
     options: tuple[Value, ...]
+    """Empty only with a role, until the run's market is known: then it is all that is for sale there."""
 
     @property
     def size(self) -> int:
-        return len(self.options)
+        return len(self.options) or 1
 
     @property
     def width(self) -> int:
         return len(self.options)
 
     def at(self, u: float) -> Value:
-        return self.options[min(int(u * len(self.options)), len(self.options) - 1)]
+        try:
+            return self.options[min(int(u * len(self.options)), len(self.options) - 1)]
+        except IndexError:
+            raise _without_market(self) from None
 
     def grid(self, points: int) -> list[Value]:  # noqa: ARG002 - every option counts, however coarse the grid
+        if not self.options:
+            raise _without_market(self)
         return list(self.options)
 
     def encode(self, value: Value) -> list[float]:
         return [1.0 if option == value else 0.0 for option in self.options]
 
     def holds(self, value: Value) -> bool:
-        return any(_same(value, option) for option in self.options)
+        return not self.options or any(_same(value, option) for option in self.options)
 
     def validate(self, field: str) -> None:
-        if not self.options:
+        if not self.options and not self.role:
             raise SpecError(f"{field}: a choice of nothing", hint="give at least one option, e.g. choice(32, 64)")
         seen: set[Value] = set()
         for option in self.options:
@@ -155,7 +171,7 @@ class Choice(_Param, frozen=True, gc=False, tag="choice"):
             seen.add(option)
 
     def __str__(self) -> str:
-        return f"choice({', '.join(map(repr, self.options))})"
+        return f"{WORDS_OF.get(self.role, 'choice')}({', '.join(map(repr, self.options))})"
 
 
 class Constant(_Param, frozen=True, gc=False, tag="constant"):
@@ -218,6 +234,35 @@ def constant(value: Value, *, when: When | None = None) -> Constant:
     return Constant(as_value(value, "constant"), when=as_condition(when))
 
 
+def machine_type(*names: str, when: When | None = None) -> Choice:
+    """The type of a trial's machines: one of those named, or of all that the run's market sells."""
+    return Choice(_listed(names, "machine_type"), when=as_condition(when), role="machine")
+
+
+def machine_count(low: int, high: int | None = None, *, when: When | None = None) -> Int | Constant:
+    """How many machines a trial runs on, all of one type in one zone; a single number for all trials alike."""
+    least = as_whole(low, "machine_count")
+    most = least if high is None else as_whole(high, "machine_count")
+    if least == most:
+        return Constant(least, when=as_condition(when), role="count")
+    return Int(least, most, when=as_condition(when), role="count")
+
+
+def zone(*names: str, when: When | None = None) -> Choice:
+    """Where a trial's machines are: one of the zones named, or of all in the run's market."""
+    return Choice(_listed(names, "zone"), when=as_condition(when), role="zone")
+
+
+def on_spot(*options: bool, when: When | None = None) -> Choice:
+    """Revocable machines (True) or on-demand ones (False)? Without options both, as far as they are for sale."""
+    return Choice(_listed(options, "on_spot"), when=as_condition(when), role="spot")
+
+
+def _listed(options: tuple[object, ...], field: str) -> tuple[Value, ...]:
+    """As for a choice, a single list of them will do as well."""
+    return as_values(options[0] if len(options) == 1 else options, field)
+
+
 def as_condition(when: object) -> dict[str, tuple[Value, ...]]:
     """A condition as people write it (a value or a list of values for each parent) in its one stored form."""
     if when is None:
@@ -242,6 +287,32 @@ def _fraction(value: float, low: float, high: float, log: bool) -> float:
 def _same(value: Value, option: Value) -> bool:
     """Equal, and alike on a command line: Python holds True == 1."""
     return value == option and isinstance(value, bool) == isinstance(option, bool)
+
+
+def validate_role(param: Parameter, field: str) -> None:
+    """Are its values such as its role needs?"""
+    match param.role, param:
+        case "", _:
+            return
+        case "count", Int(low=least) | Constant(value=int(least)) if not isinstance(least, bool):
+            if least < 1:
+                raise SpecError(f"{field}: a trial cannot run on {least} machines", hint="the fewest is 1")
+        case "count", _:
+            raise SpecError(f"{field}: {param} is no number of machines", hint="write it as machine_count(1, 4)")
+        case "spot", Choice(options=options) if all(isinstance(option, bool) for option in options):
+            return
+        case "spot", _:
+            raise SpecError(f"{field}: {param} does not say yes or no", hint="write it as on_spot(True, False)")
+        case role, Choice(options=options) if all(isinstance(option, str) and option for option in options):
+            return
+        case role, _:
+            raise SpecError(f"{field}: {param} names no {role}", hint=f"write it as {WORDS_OF[role]}('...', '...')")
+
+
+def _without_market(param: Choice) -> SpecError:
+    return SpecError(
+        f"{param} stands for all that a market sells, and there is no market here", hint="name what to choose from"
+    )
 
 
 def _validate_range(param: Float | Int, kind: type, field: str) -> None:

@@ -17,23 +17,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from shoestring.errors import SpecError
 from shoestring.parameters import (
+    WORDS_OF,
     Choice,
     Constant,
     Float,
     Int,
     Parameter,
+    Role,
     as_condition,
     choice,
     constant,
     integer,
     log,
+    machine_count,
+    machine_type,
+    on_spot,
     uniform,
+    validate_role,
+    zone,
 )
 from shoestring.values import Config, Value, as_number, as_value, as_values, as_whole, did_you_mean
 
@@ -52,7 +60,11 @@ __all__ = [
     "from_plain",
     "integer",
     "log",
+    "machine_count",
+    "machine_type",
+    "on_spot",
     "uniform",
+    "zone",
 ]
 
 if TYPE_CHECKING:
@@ -63,7 +75,7 @@ _ELSE = "\0any other value"
 """Stands for all values of a parent that no condition names. Never equal to a real one: those hold no NUL."""
 
 
-class Space(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Named parameters, validated when made and kept parents first, so that one pass settles which are active."""
 
     params: dict[str, Parameter] = {}
@@ -74,9 +86,16 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             if not isinstance(param, Parameter):
                 raise SpecError(f"space.{name}: {param!r} is no parameter", hint="use uniform, log, integer or choice")
             param.validate(f"space.{name}")
+            validate_role(param, f"space.{name}")
+        _refuse_rivals(self.params)
         for name, param in self.params.items():
             self._validate_condition(name, param)
         msgspec.structs.force_setattr(self, "params", _parents_first(self.params))
+
+    @cached_property  # asked at every turn of a run
+    def roles(self) -> dict[Role, str]:
+        """Which parameter decides what of a trial's machines. Empty in a space of hyper-parameters alone."""
+        return {param.role: name for name, param in self.params.items() if param.role}
 
     def sample(self, rng: Random) -> Config:
         """A configuration at random; parameters that do not apply are absent."""
@@ -227,7 +246,9 @@ def from_plain(plain: object) -> Space:
     """The space as people write it: parameters of this module, or the plain forms that YAML and TOML can hold.
 
     {log: [1e-4, 1]}, {float: [0, 1]}, {int: [1, 8]}, {int: [1, 1024], log: true}, {choice: [a, b]} or just [a, b],
-    {constant: 3} or just 3; in each mapping also `when: {optimizer: sgd}`, with a value or a list of values.
+    {constant: 3} or just 3; in each mapping also `when: {optimizer: sgd}`, with a value or a list of values. Machines:
+    {machine_type: [m5.large, c5.large]}, {machine_count: [1, 4]}, {zone: [us-east-1a]}, {on_spot: [true, false]}, and
+    `all` for what the run's market sells.
     """
     if isinstance(plain, Space):
         return plain
@@ -265,17 +286,35 @@ def _from_words(plain: Mapping[str, object]) -> Parameter:
             return Choice(as_values(value), when=when)
         case "constant":
             return Constant(as_value(value), when=when)
+        case "machine_type" | "zone" | "on_spot":
+            options = () if value == "all" else as_values(value)
+            return Choice(options, when=when, role=_ROLES[kind])
+        case "machine_count" if not isinstance(value, Sequence) or isinstance(value, str):
+            return machine_count(as_whole(value, kind), when=when)
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise SpecError(f"{kind}: {value!r} is no range", hint=f"give the two ends: {kind}: [low, high]")
     low, high = value
+    if kind == "machine_count":
+        return machine_count(low, high, when=when)
     if kind in ("int", "integer"):
         return Int(as_whole(low, kind), as_whole(high, kind), on_log_scale, when=when)
     return Float(as_number(low, kind), as_number(high, kind), on_log_scale or kind == "log", when=when)
 
 
 _RANGES = ("float", "log", "int", "uniform", "integer")
-_KINDS = (*_RANGES, "choice", "constant")
+_ROLES = {word: role for role, word in WORDS_OF.items()}
+_KINDS = (*_RANGES, "choice", "constant", *_ROLES)
 """Files may use the names of the Python functions as well as the short ones."""
+
+
+def _refuse_rivals(params: dict[str, Parameter]) -> None:
+    deciding: dict[Role, str] = {}
+    for name, param in params.items():
+        if param.role and (other := deciding.setdefault(param.role, name)) != name:
+            raise SpecError(
+                f"space: {other} and {name} are both a {WORDS_OF[param.role]}, and a trial can follow only one",
+                hint="leave one of them out",
+            )
 
 
 def _parents_first(params: dict[str, Parameter]) -> dict[str, Parameter]:

@@ -6,7 +6,7 @@ Pure. Everything is refused by a SpecError that names the field and the value; `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from shoestring.errors import SpecError
@@ -64,6 +64,31 @@ def as_whole(plain: object, field: str = "number") -> int:
     if not number.is_integer():
         raise SpecError(f"{field}: {plain!r} is not a whole number", hint="leave the fraction out")
     return int(number)
+
+
+def as_fraction(plain: object, field: str = "fraction") -> float:
+    """A share of the data, above 0 and up to 1. Text may be a ratio, "1/16": files have no other way to write it."""
+    over, slash, under = plain.partition("/") if isinstance(plain, str) else ("", "", "")
+    try:
+        value = as_number(over, field) / as_number(under, field) if slash else as_number(plain, field)
+    except (SpecError, ZeroDivisionError):
+        value = math.nan
+    if not 0.0 < value <= 1.0:
+        raise SpecError(
+            f"{field}: {plain!r} is no share of the data",
+            hint='fractions lie above 0 and up to 1: write one as 0.25 or "1/4"',
+        )
+    return value
+
+
+def as_fractions(plain: object, field: str = "fractions") -> tuple[float, ...]:
+    """Shares of the data, ascending, each once. All of it is always among them, for that is what counts; none, if none
+    are given."""
+    listed = _unwrapped(plain)
+    if isinstance(listed, str | Mapping) or not isinstance(listed, Iterable):
+        raise SpecError(f"{field}={plain!r} is not a list of fractions", hint=f"write it as {field}=[1/16, 1/4, 1]")
+    fractions = {as_fraction(value, field) for value in listed}
+    return tuple(sorted({1.0, *fractions})) if fractions else ()
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

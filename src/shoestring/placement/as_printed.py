@@ -13,8 +13,9 @@ from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import metered_usd
-from shoestring.placement.buying import Ranked, affordable, not_just_denied, rent_one, try_again
+from shoestring.placement.buying import Ranked, affordable, rent_one
 from shoestring.placement.matching import PLACEMENT_WAKERS, RETRY, start_on
+from shoestring.placement.means import not_just_denied, try_again
 from shoestring.placement.risk import AssumedRate, FromPrices
 from shoestring.placement.rotation import HOUR_S, Stay, leave_in_time
 from shoestring.placement.seating import Seats, has_time
@@ -123,7 +124,9 @@ def _mean_of_the_last_hour(state: RunView, offer: Offer) -> float:
 def _assigned(state: RunView, job: Job) -> Lease | None:
     """Its machine, asked for or there, if work can still be put on it."""
     lease = state.leases.get(LeaseId(str(job.tags.get(ASSIGNED))))
-    if lease is None or (lease.granted_at is not None and not (lease.usable and has_time(state, lease))):
+    if lease is None or job.offer not in (None, lease.offer):
+        return None
+    if lease.granted_at is not None and not (lease.usable and has_time(state, lease)):
         return None
     return lease
 

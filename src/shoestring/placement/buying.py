@@ -10,19 +10,12 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.matching import RETRY, request
+from shoestring.placement.means import Bid, free_usd, no_maximum, not_just_denied, try_again
+from shoestring.placement.renting_named import rent_named
 from shoestring.placement.seating import Zone, slots_open, zone_of
 from shoestring.units import show_usd
 
-RETRY_AFTER_S = 60.0
-"""How long an offer that was denied is left alone."""
 Ranked = list[tuple[Offer, str]]
-Bid = Callable[[RunView, Offer], float | None]
-"""The most to be paid for an hour of an offer; None leaves it at the on-demand price."""
-
-
-def no_maximum(_state: RunView, _offer: Offer) -> None:
-    """Today's clouds interrupt for capacity: a maximum below the on-demand price only adds interruptions."""
-    return
 
 
 def rent_missing(
@@ -34,8 +27,11 @@ def rent_missing(
 ) -> Iterator[d.Decision]:
     """Request machines, `at_most` so many, until waiting jobs are provided for. `rank` pairs each offer with why it is
     chosen; it looks at every price, so it is asked only when there is something to rent. Within a turn `bid` must
-    always say the same."""
+    always say the same. Where trials' configurations name their machines there is nothing to rank."""
     if not state.waiting:
+        return
+    if state.spec.space.roles:
+        yield from rent_named(state, bid)
         return
     room = state.spec.max_machines - state.in_hand
     if room <= 0:
@@ -82,11 +78,6 @@ def affordable(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Ran
     if not state.leases:
         return candidates
     return [pair for pair in candidates if _first_minute_usd(state, pair[0], bid) <= free_usd(state)]
-
-
-def try_again(state: RunView, why: str) -> d.WakeAt:
-    """A denial is no reason to ask again at once, and be denied again."""
-    return d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
 
 
 def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
@@ -154,12 +145,3 @@ def _gang_usd(state: RunView, gang: Job, offer: Offer, bid: Bid) -> float:
     missing = gang.slots - slots_open(state, gang)[zone_of(offer)]
     machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.coming)
     return machines * _first_minute_usd(state, offer, bid)
-
-
-def free_usd(state: RunView) -> float:
-    return state.spec.budget_usd - state.spent_usd - state.reserved_usd
-
-
-def not_just_denied(state: RunView, offer: Offer) -> bool:
-    denied = state.denied_at.get(offer)
-    return denied is None or denied + RETRY_AFTER_S <= state.now

@@ -10,7 +10,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.placement.seating import Seats, has_time, seats_for
+from shoestring.placement.seating import Seats, has_time, is_gang, seats_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {
@@ -40,14 +40,21 @@ def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterato
     waiting = list(state.waiting)
     if widest_first:
         waiting.sort(key=lambda job_id: -state.jobs[job_id].slots)
+    kept: set[Offer | None] = set()
     for job_id in waiting:
         if not state.roomy:
             return
         job = state.jobs[job_id]
-        seats = seats_for(state, job)
+        seats = None if job.offer in kept else seats_for(state, job)
         if seats is None:
+            if job.offer is not None and is_gang(state, job) and _is_coming(state, job.offer):
+                kept.add(job.offer)  # the last of its machines is on its way: nobody sits down on the others
             continue
         yield start_on(state, job, seats)
+
+
+def _is_coming(state: RunView, offer: Offer) -> bool:
+    return any(state.leases[lease].offer == offer for lease in state.coming)
 
 
 def start_on(state: RunView, job: Job, seats: Seats) -> d.StartSegment:
@@ -66,8 +73,16 @@ def start_on(state: RunView, job: Job, seats: Seats) -> d.StartSegment:
         shares=seats.slots if len(seats.leases) > 1 else (),
         resume_from=checkpoint,
         time_limit_s=state.spec.time_limit_s,
+        fraction=job.fraction,
+        fractions=_worth_telling(state, job),
+        seed=state.spec.seed,
         why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
     )
+
+
+def _worth_telling(state: RunView, job: Job) -> tuple[float, ...]:
+    """Smaller parts of the data that nobody knows yet how good this configuration is on."""
+    return tuple(part for part in state.spec.fractions if part < job.fraction and part not in job.snapshots)
 
 
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
@@ -95,7 +110,7 @@ def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
 def on_the_move(state: RunView) -> bool:
     """Will a place be wanted in a moment? By a gang that waits until its last machine is there, or by jobs that are
     stopping where they run, to start again elsewhere."""
-    if state.coming and any(state.jobs[job].slots > state.largest_slots for job in state.waiting):
+    if state.coming and any(is_gang(state, state.jobs[job]) for job in state.waiting):
         return True
     going = (segment for segment in state.segments.values() if segment.halting or segment.id in state.leaving)
     return any(state.jobs[segment.job].wanted for segment in going)

@@ -21,7 +21,7 @@ from shoestring.kernel.records import Lease
 from shoestring.kernel.types import LeaseId
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
-from shoestring.placement.buying import free_usd
+from shoestring.placement.means import free_usd
 from shoestring.units import show_duration
 
 ROTATE = "rotate:"

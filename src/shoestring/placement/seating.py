@@ -39,6 +39,11 @@ def seats_for(state: RunView, job: Job) -> Seats | None:
     return min(found, key=lambda seats: len(seats.leases), default=None)
 
 
+def is_gang(state: RunView, job: Job) -> bool:
+    """Does it need several machines, whichever it gets?"""
+    return job.slots > (state.largest_slots if job.offer is None else state.listings[job.offer].slots)
+
+
 def zone_of(offer: Offer) -> Zone:
     return offer.provider, offer.zone
 

@@ -250,6 +250,8 @@ def _give_back_what_was_left(turn: Turn) -> Iterator[d.Decision]:
     if not state.waiting or not state.idle or not (surplus > 0 or full):
         return
     job = state.jobs[next(iter(state.waiting))]
+    if job.offer is not None:
+        return  # which machines are too many for it depends on more than their number
     work_s = work_at_most_s(turn, job)
     if work_s is None or (surplus <= 0 and has_plenty(turn, work_s, 4 * SETUP_S)):
         return

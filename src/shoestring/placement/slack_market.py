@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
-from shoestring.placement.buying import RETRY_AFTER_S
+from shoestring.placement.means import RETRY_AFTER_S
 from shoestring.placement.pricing import per_slot
 from shoestring.placement.slack_guarantee import Switching
 from shoestring.placement.slack_nets import SETUP_S, Net, Turn

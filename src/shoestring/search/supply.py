@@ -27,7 +27,10 @@ def planned(spec: RunSpec) -> int:
 
 
 def places(state: RunView) -> int:
-    """How many jobs can run at once, if every machine is of the largest kind."""
+    """How many jobs can run at once, if every machine is of the largest kind; where configurations name machines, each
+    has its own."""
+    if state.spec.space.roles:
+        return state.spec.max_machines
     return max(1, state.spec.max_machines * (state.largest_slots // state.spec.slots))
 
 
