@@ -1,0 +1,103 @@
+"""Entropy search by trees: what joint samples give it that the trees of the paper do not have, and whole searches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.observations import FULL, Suggestion
+from shoestring.tuning.optimizer import Optimizer
+from shoestring.tuning.p_opt import information, information_after, p_opt
+from shoestring.tuning.quadrature import gauss_hermite
+from shoestring.tuning.trees_methods import PrintedTreeBeliefs, TreeBeliefs, TrimTunerDt
+from tests.tuning.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
+
+METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
+
+
+def told(runs: int, **changes: object) -> Optimizer:
+    """An optimiser that knows of some runs drawn by lot, large and small."""
+    asked, rng = optimizer(**changes), np.random.default_rng(0)
+    configs = asked._history().candidates.configs
+    fractions = asked._history().problem.fractions
+    for row in rng.choice(len(configs), runs, replace=False):
+        run(asked, Suggestion(configs[row], float(rng.choice(fractions))))
+    return asked
+
+
+def gained(beliefs: Beliefs, fraction: float, roots: int) -> np.ndarray:
+    """What a run of each candidate on this fraction adds to what is known about the best on all of the data."""
+    every = np.arange(len(beliefs.history.candidates))
+    draws = beliefs.objective.draws(every[::5], 200, [1])
+    return information_after(draws, every, fraction, gauss_hermite(roots)) - information(p_opt(draws.values))
+
+
+@pytest.mark.parametrize("roots", [1, 3])
+def test_without_covariances_no_run_on_a_part_of_the_data_tells_anything_of_the_best(roots: int) -> None:
+    beliefs = PrintedTreeBeliefs(told(24)._history(), {})
+    for fraction in beliefs.history.problem.fractions[:-1]:
+        assert np.abs(gained(beliefs, fraction, roots)).max() < 1e-12
+
+
+def test_joint_samples_tell_what_a_run_on_a_part_of_the_data_lets_know() -> None:
+    beliefs = TreeBeliefs(told(24)._history(), {})
+    small, full = (gained(beliefs, fraction, 3) for fraction in (1 / 4, FULL))
+    assert np.mean(small > 1e-3) > 0.2
+    assert full.mean() > small.mean() > 0.0
+
+
+def test_trees_find_a_good_configuration_for_less_than_one_run_costs_and_those_in_print_do_not() -> None:
+    corrected, printed = (spent_until_good(optimizer(method=name, seed=1), 0.9, 1.5 * LIMIT_USD) for name in METHODS)
+    assert corrected < LIMIT_USD < printed
+
+
+def test_it_goes_on_from_what_it_remembered() -> None:
+    asked = told(10, method="trimtuner_dt")
+    history = asked._history()
+    first, later = TrimTunerDt(), TrimTunerDt()
+    choice = first.choose(history)
+    later.recall(first.memory())
+    run(asked, Suggestion(history.candidates.configs[choice.row], choice.fraction))
+    assert later.choose(asked._history()) == first.choose(asked._history())
+
+
+def test_the_paper_begins_with_one_configuration_at_four_sizes_and_ours_with_four_at_the_smallest() -> None:
+    corrected, printed = (optimizer(method=name, seed=2) for name in METHODS)
+    first = []
+    for asked in (corrected, printed):
+        first.append([asked.ask() for _ in range(4)])
+    assert {suggestion.fraction for suggestion in first[0]} == {1 / 32}
+    assert len({str(suggestion.config) for suggestion in first[0]}) == 4
+    assert [suggestion.fraction for suggestion in first[1]] == [1 / 32, 1 / 8, 1 / 4, 1 / 2]
+    assert len({str(suggestion.config) for suggestion in first[1]}) == 1
+
+
+def test_what_was_measured_to_break_a_limit_is_not_recommended_by_ours() -> None:
+    asked = optimizer(method="trimtuner_dt", seed=3)
+    for _ in range(14):
+        run(asked, asked.ask())
+        broken = [seen.config for seen in asked.observations if seen.fraction == FULL and usd(seen.config) > LIMIT_USD]
+        assert asked.best().config not in broken
+    assert quality(asked.best().config) > 0.8
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_odd_histories_do_no_harm(method: str) -> None:
+    asked = optimizer(method=method, constraints=["cost <= 0.05", "latency <= 20"])
+    for number in range(7):
+        suggestion = asked.ask()
+        if number % 3 == 2:
+            asked.tell(suggestion, seconds=30.0, killed=True)
+        else:
+            asked.tell(suggestion, error=math.nan if number == 1 else 0.3, seconds=60.0, latency=5.0)
+    assert 0.0 <= asked.best().probability <= 1.0
+    alone = Optimizer([{"rate": 1}], minimize="error", method=method, fractions=[0.5])
+    for _ in range(2):
+        suggestion = alone.ask()
+        alone.tell(suggestion, error=0.1)
+        if suggestion.fraction == FULL:
+            break
+    assert alone.best().config == {"rate": 1}
