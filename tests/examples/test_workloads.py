@@ -103,6 +103,21 @@ def test_an_interrupted_trial_goes_on_as_if_nothing_had_happened(name: str, numb
     assert whole[-1] < whole[0]
 
 
+def test_so_does_one_that_trains_on_a_part_of_the_data_on_a_machine_of_its_choice(tmp_path: Path) -> None:
+    module = workload("trimmed")
+    config: Config = {"lr": 3e-3, "width": 16, "batch": 32, "machine": "m5.2xlarge", "spot": False}
+
+    def trained(host: Host, since: Host | None = None, fraction: float = 0.25) -> list[float]:
+        begin = {} if since is None else {"step": since.step, "checkpoint": since.checkpoint}
+        module["train"](Trial(job="j0", config=config, until_step=3, host=host, fraction=fraction, **begin))
+        return host.values
+
+    whole = trained(Host(tmp_path))
+    stopped = Host(tmp_path, leave_after=2)
+    assert trained(stopped) + trained(Host(tmp_path), since=stopped) == whole
+    assert trained(Host(tmp_path), fraction=1.0)[-1] > whole[-1] > 0.1
+
+
 def test_the_declared_stages_are_those_of_the_learning_rate() -> None:
     module = workload("cnn")
     assert set(module["STAGES"]) == set(module["SPACE"]["decay_at"].options)
