@@ -44,6 +44,7 @@ SAVING = ("on_notice", "periodic", "on_notice", "periodic", "programme", "young_
 RECIPES = (
     *CLASSIC,
     *("flex", "theta", "theta_adaptive", "spottune", "spottune_as_printed", "scispot"),
+    "trimtuner",  # as printed it is the same policies, and thinks for longer
     *MODEL_BASED,
     *ELASTIC,
 )

@@ -353,3 +353,9 @@ def test_machines_that_cost_money_ask_for_a_budget():
         check_affordable(make_spec(STUDY), (SPOT.offer, 0.0031))
     check_affordable(make_spec(STUDY), (SPOT.offer, 0.0))
     check_affordable(make_spec(STUDY), None)
+
+
+@pytest.mark.parametrize("space", [{"lr": log(1e-4, 1.0)}, {"fraction": uniform(0, 1)}], ids=["ours", "a parameter"])
+def test_a_command_may_name_the_part_of_the_data_and_a_parameter_may_be_called_that(space: dict) -> None:
+    spec = make_spec({**STUDY, "command": "python train.py {fraction}", "space": space})
+    assert spec.code.command == ("python", "train.py", "{fraction}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from shoestring.asked import Asked
+from shoestring.constraints import Constraint
 from shoestring.launch import begin, go_on, rehearse
 from shoestring.markets import Machines, Market
 from shoestring.runs import find_run
@@ -33,6 +34,8 @@ def tune(
     maximize: str | None = None,
     trials: int | None = None,
     max_steps: int | None = None,
+    fractions: Iterable[float] | None = None,
+    constraints: str | Constraint | Iterable[str | Constraint] | None = None,
     budget: str | float | None = None,
     deadline: str | float | None = None,
     recipe: str | None = None,
@@ -48,6 +51,7 @@ def tune(
 ) -> Study:
     """Search for the best configuration, inside a budget and a deadline; goes on with a run of this name.
 
+    The best keeps all `constraints` ("cost <= $0.50"); `fractions` are parts of the data to learn from.
     Without a market it runs on this machine for nothing. `on="inline"` runs everything in this process, for debugging.
     `more` is any other field of a spec file: given, slots, max_machines, max_failures, time_limit, options, ...
     """
@@ -57,6 +61,8 @@ def tune(
         "maximize": maximize,
         "trials": trials,
         "max_steps": max_steps,
+        "fractions": fractions,
+        "constraints": constraints,
     }
     fields |= {"budget": budget, "deadline": deadline, "recipe": recipe, "seed": seed, "name": name}
     around: dict[str, object] = {

@@ -15,7 +15,8 @@ from shoestring import recipes
 from shoestring.errors import SpecError
 from shoestring.jobtable import with_table
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import RAY_NODE, SLURM_NODE
+from shoestring.kernel.types import RAY_NODE, SLURM_NODE, THIS_MACHINE
+from shoestring.machine_space import machine_names, settled
 from shoestring.market.simulated import SimulatedProvider
 from shoestring.markets import Market, make_market
 from shoestring.recipes.lifetimes import LIFETIMES_FILE
@@ -69,7 +70,10 @@ class Asked:
         store, fresh = words.pop("store", None), bool(words.pop("fresh", False))
         simulation = words.pop("simulate", {})
         market_words = {field: words.pop(field) for field in MARKET_FIELDS if field in words}
-        market = make_market(words.pop("market", None if runs_code else "modern"), **market_words)
+        asked_market = words.pop("market", None if runs_code else "modern")
+        if names := machine_names(words.get("space", {})):
+            _sell(names, asked_market, market_words)
+        market = make_market(asked_market, **market_words)
         if runs_code and on.startswith("ray"):
             market = _on_ray(on, market, words)
         if runs_code and on.startswith("slurm"):
@@ -83,9 +87,7 @@ class Asked:
         spec = make_spec({"kind": kind, **words}, source=source, needs_code=runs_code)
         for file in (MODEL_FILE, LIFETIMES_FILE):
             spec = file.pinned(spec, folder)
-        search = recipes.build(spec)[0]  # an unknown recipe or option is better refused now than in mid-run
-        if isinstance(search, Grid):  # the grid says how many trials there are
-            spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(search.points))
+        search = recipes.search_of(spec)  # an unknown recipe or option is better refused now than in mid-run
         if runs_code:
             _check_program(spec, folder)
         if "slice_s" not in words and runs_code:
@@ -95,6 +97,9 @@ class Asked:
         provider = market.open(spec.deadline_s)
         spec = msgspec.structs.replace(spec, listings=market.listings(provider))
         _check_payable(spec, provider)
+        spec = _settled(spec, source, trials_given="trials" in words)
+        if isinstance(search, Grid):  # the grid says how many trials there are
+            spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(search.points))
         recipes.build(spec)  # some can tell only now, from the machines on offer, that budget or deadline do not do
         if market.kind == "prices":
             refuse_hindsight(spec, provider.start)
@@ -109,6 +114,20 @@ class Asked:
             fresh=fresh,
             simulation=simulation if isinstance(simulation, Mapping) else {},
         )
+
+
+def _sell(names: tuple[str, ...], market: object, words: dict[str, object]) -> None:
+    """Who names machines in the space asks for a market that sells them, unless machines are said for themselves."""
+    said = market.machines if isinstance(market, Market) else isinstance(market, Mapping) and market.get("machines")
+    if not said and not {THIS_MACHINE, RAY_NODE, SLURM_NODE} & set(names):
+        words.setdefault("machines", names)
+
+
+def _settled(spec: RunSpec, source: str, *, trials_given: bool) -> RunSpec:
+    try:
+        return settled(spec, trials_given=trials_given)
+    except SpecError as error:
+        raise SpecError(f"{source}: {error}", hint=error.hint) from None
 
 
 def _slice_s(spec: RunSpec, market: Market, on: str) -> float:

@@ -17,7 +17,7 @@ from shoestring.kernel.past import Entry
 from shoestring.kernel.records import Lease
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, SegmentId
-from shoestring.units import show_duration, show_usd
+from shoestring.units import show_duration, show_number, show_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,12 @@ def _ended(state: RunState, event: e.LeaseEnded) -> Words:
     yield f"{lease.offer} {how}: {show_usd(event.charged_usd)}{refund}", _jobs_on(state, lease)
 
 
+def _passed(state: RunState, event: e.SnapshotReported) -> Words:
+    metric = state.the_spec.metric or ""
+    came_to = f": {metric} {show_number(event.metrics[metric])}" if metric in event.metrics else ""
+    yield f"told of {event.fraction:.3g} of the data on its way{came_to}", (event.job,)
+
+
 def _saved(state: RunState, event: e.CheckpointSaved) -> Words:
     lease = _lease_of(state, event.segment)
     if lease is not None and lease.gone_at is not None:
@@ -188,7 +194,8 @@ def _run_job(state: RunState, decision: d.RunJob) -> Words:  # noqa: ARG001
 
 def _start(state: RunState, decision: d.StartSegment) -> Words:
     before = "running again" if state.jobs[decision.job].step or decision.resume_from else "started"
-    yield f"{before} {decision.why}", (decision.job,)
+    part = f", with {decision.fraction:.3g} of the data" if decision.fraction < 1 else ""
+    yield f"{before} {decision.why}{part}", (decision.job,)
 
 
 def _plan_saves(state: RunState, decision: d.PlanSaves) -> Words:
@@ -244,6 +251,7 @@ _EVENTS: dict[type, Callable[[RunState, Any], Words]] = {
     e.LeaseDenied: _denied,
     e.RevocationNoticed: _noticed,
     e.LeaseEnded: _ended,
+    e.SnapshotReported: _passed,
     e.CheckpointSaved: _saved,
     e.CheckpointLost: _unsaved,
     e.SegmentEnded: _segment_ended,
@@ -256,6 +264,7 @@ _DECISIONS: dict[type, Callable[[RunState, Any], Words]] = {
     d.RunJob: _run_job,
     d.PauseJob: _about_job("paused"),
     d.DropJob: _about_job("stopped early"),
+    d.JudgeJob: _about_job("judged"),
     d.StartSegment: _start,
     d.PlanSaves: _plan_saves,
     d.HaltSegment: _about_segment("told to save and halt"),

@@ -46,7 +46,11 @@ def page(study: Study) -> str:
     told = Chronicle()
     so_far = takewhile(lambda entry: entry.seq <= state.seq, study.entries())  # a run that goes on has more by now
     log = _log(tell(told.watching(so_far)))
-    best = "No trial has come to a value." if study.best is None else f"<strong>Best</strong> {words(study.best)}"
+    best = (
+        f"{words(study.without_best.capitalize())}."
+        if study.best is None
+        else (f"<strong>Best</strong> {words(study.best)}")
+    )
     pictures = [
         money_over_time(told, Limits(budget_usd=spec.budget_usd, deadline_s=spec.deadline_s), str(receipt.charged)),
         machine_bars(told, spec.deadline_s),
@@ -61,7 +65,7 @@ def page(study: Study) -> str:
         f"<title>{words(study.name)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{words(study.name)}</h1>"
         f"<p class='status'>{words(study.status)}{words(f', {state.ending}' if state.ending else '')}</p>"
-        f"<p>{best}</p>{''.join(pictures)}"
+        f"<p>{best}</p>{_answer(study)}{''.join(pictures)}"
         f"<h2>Receipt</h2><div class='wide receipt'>{receipt._repr_html_()}</div>"
         f"<h2>Trials</h2>{_trials(study)}"
         f"<h2>Decisions</h2><details><summary>every decision, in words</summary><pre>{log}</pre></details>"
@@ -74,6 +78,13 @@ def write_page(study: Study, path: Path) -> None:
         path.write_text(page(study), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}", hint="choose another file") from error
+
+
+def _answer(study: Study) -> str:
+    """What to use, where limits or parts of the data make that another question than which trial is the best."""
+    asked = study.spec.constraints or study.spec.fractions
+    answer = study.answer if asked else None
+    return "" if answer is None else f"<p><strong>Use</strong> {words(answer)}</p>"
 
 
 def _trials(study: Study) -> str:

@@ -70,7 +70,7 @@ class PlanTable:
 
 def plan_of(spec: RunSpec, feed: PriceFeed, start: float) -> PlanTable | None:
     """What the spec's recipe plans at the prices of that moment; None if it makes no plan. A SpecError if it cannot."""
-    search = recipes.build(spec)[0]
+    search = recipes.search_of(spec)
     if not hasattr(search, "plan"):
         return None
     state = RunState(feed)

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import PurePath
 from typing import Any, Literal
 
 import msgspec
 
-from shoestring.commandline import PROVIDED, read_command, written_placeholders
+from shoestring.commandline import PATHS, PROVIDED, read_command, written_placeholders
+from shoestring.constraints import Constraint, parse_all
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.types import Config, Direction, Listing, Offer
 from shoestring.space import Space, check_names, from_plain
 from shoestring.specsource import load_spec_file, split_sections
 from shoestring.units import parse_duration_s, parse_usd, show_usd
-from shoestring.values import as_value, as_values, as_whole, did_you_mean
+from shoestring.values import as_fractions, as_value, as_values, as_whole, did_you_mean
 
-__all__ = ["check_affordable", "kind_of", "load_spec_file", "make_spec", "split_sections"]
+__all__ = ["check_affordable", "default_trials", "kind_of", "load_spec_file", "make_spec", "split_sections"]
 
 DEFAULT_TRIALS = 64
 MOST_JOBS = 1_000_000
@@ -172,13 +173,19 @@ def _combinations(over: object) -> tuple[Config, ...]:
     return tuple(dict(zip(values, combination, strict=True)) for combination in product(*values.values()))
 
 
+def default_trials(space: Space, given: Sequence[Config], fractions: Sequence[float]) -> int:
+    """How many trials a study has where nobody says it: all there can be, if they are few."""
+    sizes = max(1, len(fractions))  # a configuration on each is a trial
+    return max(len(given), int(min(DEFAULT_TRIALS, space.size * sizes)))
+
+
 def _trials(asked: dict[str, Any], kind: str, space: Space, given: tuple[Config, ...]) -> int:
     if kind == "bag":
         if "trials" in asked and asked["trials"] != len(given):
             raise SpecError(f"trials={asked['trials']!r}, but the bag has {len(given)} jobs", hint="leave trials out")
         return len(given)
     if "trials" not in asked:
-        return max(len(given), int(min(DEFAULT_TRIALS, space.size)))
+        return default_trials(space, given, as_fractions(asked.get("fractions", ())))
     trials = _at_least_one(asked["trials"], "trials")
     if trials < len(given):
         raise SpecError(
@@ -219,11 +226,11 @@ def _code(asked: dict[str, Any], needed: bool) -> Code:
 
 def _check_placeholders(command: tuple[str, ...], space: Space, given: tuple[Config, ...]) -> None:
     known = list(space.params) or list(dict.fromkeys(name for config in given for name in config))
-    for name in PROVIDED:
+    for name in PATHS:
         if name in known:
             raise SpecError(f"a command's {{{name}}} is a path, so no parameter can have this name", hint="rename it")
     for name in written_placeholders(command):
-        if name in PROVIDED:
+        if name in PROVIDED and name not in known:
             continue
         if name not in known:
             raise SpecError(
@@ -318,6 +325,12 @@ def _text(plain: object, field: str) -> str:
     return text
 
 
+def _constraints(plain: object, field: str) -> tuple[Constraint, ...]:
+    if isinstance(plain, Mapping) or not isinstance(plain, str | Constraint | Iterable):
+        raise SpecError(f"{field}={plain!r} is not a list of limits", hint=f"write it as {field}=['cost <= $0.10']")
+    return parse_all(plain)
+
+
 def _options(plain: object, field: str) -> dict[str, Any]:
     if not isinstance(plain, Mapping):
         raise SpecError(f"{field}={plain!r} names no options", hint="write it as options={'reduction': 3}")
@@ -329,6 +342,8 @@ _SCRIPTS = frozenset({".py", ".sh", ".R", ".jl", ".js", ".pl", ".rb", ".lua", ".
 
 _PLAIN_FIELDS: dict[str, tuple[str, Callable[[object, str], object]]] = {
     "max_steps": ("max_steps", _at_least_one),
+    "fractions": ("fractions", as_fractions),
+    "constraints": ("constraints", _constraints),
     "slots": ("slots", _at_least_one),
     "budget": ("budget_usd", parse_usd),
     "deadline": ("deadline_s", _some_time),

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shoestring.answer import answer_of, plain_answer
 from shoestring.errors import SpecError
 from shoestring.explain import Story, tell, why
 from shoestring.kernel.past import Entry
@@ -19,6 +20,9 @@ from shoestring.results import Results, results_of
 from shoestring.runs import RunFolder
 from shoestring.trials import Tally, Trials, show_config
 from shoestring.units import show_number, show_usd
+
+if TYPE_CHECKING:
+    from shoestring.tuning.observations import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,7 @@ class BestTrial:
 
 
 class Study:
-    """A run's results: `best`, `trials`, `results`, `receipt`, `why(number)`, `log()`, `spent`."""
+    """A run's results: `best`, `answer`, `trials`, `results`, `receipt`, `why(number)`, `log()`, `spent`."""
 
     def __init__(self, entries: Callable[[], Iterable[Entry]], folder: RunFolder | None = None) -> None:
         self._entries = entries
@@ -120,6 +124,18 @@ class Study:
         )
 
     @property
+    def without_best(self) -> str:
+        """What to say of a run that has no best trial."""
+        tried = any(job.feasible is False for job in self.state.jobs.values())
+        return "no trial keeps every limit" if tried else "no trial has come to a value"
+
+    @property
+    def answer(self) -> Answer | None:
+        """The configuration to use, how good it is and whether it keeps every limit, each measured or predicted; None
+        as long as nothing is known. Without limits and parts of the data it is the best trial."""
+        return answer_of(self.state, self._told().question)
+
+    @property
     def receipt(self) -> Receipt:
         return receipt_of(self.state)
 
@@ -153,9 +169,17 @@ class Study:
             "metric": self.metric,
             "direction": self.spec.direction,
             "best": None if best is None else self.trials[best.number].to_plain(),
+            **self._plain_answer(),
             "receipt": self.receipt.to_plain(),
             "trials": self.trials.to_plain(),
         }
+
+    def _plain_answer(self) -> dict[str, Any]:
+        """Only where it says more than the best trial does."""
+        if not (self.spec.constraints or self.spec.fractions):
+            return {}
+        answer = self.answer
+        return {"answer": None if answer is None else plain_answer(answer)}
 
     def __repr__(self) -> str:
         best = self.best

@@ -14,22 +14,29 @@ from itertools import islice
 from typing import Any, overload
 
 from shoestring.errors import need
-from shoestring.kernel.decisions import StartSegment
+from shoestring.kernel.decisions import StartSegment, Think
 from shoestring.kernel.events import LeaseEnded, SegmentEnded
 from shoestring.kernel.past import Entry
 from shoestring.kernel.records import Job
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
+from shoestring.kernel.thinking import question
 from shoestring.kernel.types import Config, JobId, LeaseId, Metrics, SegmentId
+from shoestring.search.trimtuner_thinker import suggest
 from shoestring.units import show_duration, show_number, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
+ASKED = question(suggest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRow:
     number: int
     status: str
+    fraction: float
+    """The share of the training data it used."""
+    feasible: bool | None
+    """Does it keep all limits of the run? None if there is nothing to judge by."""
     step: int
     value: float
     """The best value of the metric whose state still exists; NaN if there is none."""
@@ -55,6 +62,8 @@ class TrialRow:
         return {
             "trial": self.number,
             "status": self.status,
+            "fraction": self.fraction,
+            "feasible": self.feasible,
             "step": self.step,
             "value": None if math.isnan(self.value) else self.value,
             **{f"config.{name}": value for name, value in self.config.items()},
@@ -93,22 +102,32 @@ class Trials(Sequence[TrialRow]):
         """One flat record per trial; all have the same keys, so that they make a table."""
         rows = [row.to_plain() for row in self._rows]
         keys = dict.fromkeys(key for row in rows for key in row)
+        if not self._on_parts():
+            keys.pop("fraction", None)
+        if all(row.feasible is None for row in self._rows):
+            keys.pop("feasible", None)
         return [{key: row.get(key) for key in keys} for row in rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame; needs pandas."""
         return need("pandas", extra="tables").DataFrame(self.to_plain())
 
+    def _on_parts(self) -> bool:
+        """Did any of them train on less than all of the data? Else the fraction is not worth a column."""
+        return any(row.fraction < 1 for row in self._rows)
+
+    def _lines(self, most: int | None = None) -> list[tuple[str, ...]]:
+        """The titles, and a line for each trial, all of them or so many."""
+        lines = [_titles(self.metric), *map(_cells, self._rows[:most])]
+        return lines if self._on_parts() else [line[:_FRACTION] + line[_FRACTION + 1 :] for line in lines]
+
     def __repr__(self) -> str:
-        lines = ["  ".join(cells) for cells in aligned([_titles(self), *map(_cells, self._rows)])]
-        return "\n".join(lines)
+        return "\n".join("  ".join(cells) for cells in aligned(self._lines()))
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(title)}</th>" for title in _titles(self))
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(row))}</tr>"
-            for row in self._rows[:SHOWN_IN_NOTEBOOKS]
-        )
+        titles, *lines = self._lines(SHOWN_IN_NOTEBOOKS)
+        head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
         rest = len(self._rows) - SHOWN_IN_NOTEBOOKS
         more = f"<p>and {rest} more: .to_pandas() has them all</p>" if rest > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
@@ -124,6 +143,8 @@ class Tally:
         self.cost_usd: dict[JobId, float] = {}
         self.attempts: dict[JobId, int] = {}
         self.latest: dict[JobId, SegmentId] = {}
+        self.question: Any = None
+        """The last that an optimiser was asked, where one searches."""
         self._used: dict[LeaseId, dict[JobId, float]] = {}
         self._began: dict[SegmentId, float] = {}
 
@@ -141,6 +162,8 @@ class Tally:
                 self.latest[decision.job] = decision.segment
                 where = self.machines.setdefault(decision.job, {})
                 where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
+            elif isinstance(decision, Think) and decision.question == ASKED:
+                self.question = decision.given
 
     def rows(self, first: int = 0, most: int | None = None) -> list[TrialRow]:
         """The trials from number `first` on, all of them or so many."""
@@ -173,6 +196,8 @@ class Tally:
         return TrialRow(
             number=job.number,
             status=job.status,
+            fraction=job.fraction,
+            feasible=job.feasible,
             step=job.step,
             value=job.best,
             config=job.config,
@@ -190,14 +215,18 @@ class Tally:
         )
 
 
-def _titles(trials: Trials) -> tuple[str, ...]:
-    return ("trial", "status", "step", trials.metric, "configuration", "time", "cost", "revoked")
+def _titles(metric: str) -> tuple[str, ...]:
+    return ("trial", "status", "data", "step", metric, "configuration", "time", "cost", "revoked")
+
+
+_FRACTION = _titles("").index("data")
 
 
 def _cells(row: TrialRow) -> tuple[str, ...]:
     return (
         str(row.number),
         row.status,
+        f"{row.fraction:.3g}",
         str(row.step),
         "-" if math.isnan(row.value) else show_number(row.value),
         show_config(row.config),

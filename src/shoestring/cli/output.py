@@ -43,9 +43,27 @@ def show_study(study: Study) -> None:
         click.echo(_jobs_done(study))
     else:
         best = study.best
-        click.echo("no trial has come to a value" if best is None else f"best  {best}")
+        click.echo(study.without_best if best is None else f"best  {best}")
+        if study.spec.constraints or study.spec.fractions:
+            _show_answer(study)
     click.echo("")
     _show_receipt(study.receipt)
+
+
+def _show_answer(study: Study) -> None:
+    """What to use, and of every limit whether it holds, on a line each."""
+    answer = study.answer
+    if answer is None:
+        return
+    from shoestring.trials import show_config
+    from shoestring.units import show_number
+
+    known = "measured" if answer.measured else "predicted"
+    click.echo(f"use   {show_config(answer.config)}: {study.metric} {show_number(answer.objective)} ({known})")
+    for outlook in answer.constraints:
+        click.echo(f"      {outlook}")
+    if answer.why:
+        click.echo(f"      {answer.why}")
 
 
 def _jobs_done(study: Study) -> str:

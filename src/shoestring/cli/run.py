@@ -66,8 +66,13 @@ def _came_to_something(study: Study) -> bool:
     state = study.state
     if state.best is not None or (study.spec.kind == "bag" and state.by_status["finished"]):
         return True
+    answer = study.answer
+    if answer is not None and answer.feasible:
+        return True
     trouble = [job.detail for job in state.jobs.values() if job.detail]
-    if any(len(job.values) for job in state.jobs.values()):
+    if answer is not None:
+        trouble.append(answer.why)
+    elif any(len(job.values) for job in state.jobs.values()):
         trouble.append(f"every value of {study.metric} that was reported is NaN")
     reason = trouble[-1] if trouble else state.ending
     click.echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial got anywhere'}", err=True)

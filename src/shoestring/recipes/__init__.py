@@ -26,9 +26,11 @@ from shoestring.recipes.rubberband import rubberband
 from shoestring.recipes.scispot import scispot
 from shoestring.recipes.spottune import spottune, spottune_as_printed
 from shoestring.recipes.theta import theta, theta_adaptive
+from shoestring.recipes.trimtuner import trimtuner, trimtuner_dt_as_printed, trimtuner_gp_as_printed
+from shoestring.search.judging import Judging
 from shoestring.values import did_you_mean
 
-__all__ = ["GROUP", "Recipe", "build", "describe"]
+__all__ = ["GROUP", "Recipe", "build", "describe", "search_of"]
 
 Recipe = Callable[[RunSpec], Sequence[Policy]]
 
@@ -43,6 +45,9 @@ _OURS: dict[str, Recipe] = {
         bohb,
         tpe,
         flex,
+        trimtuner,
+        trimtuner_gp_as_printed,
+        trimtuner_dt_as_printed,
         seer,
         seer_as_printed,
         hypersched,
@@ -60,16 +65,37 @@ _OURS: dict[str, Recipe] = {
         given,
     )
 }
+_OF_PARTS = frozenset({"trimtuner", "trimtuner_gp_as_printed", "trimtuner_dt_as_printed"})
+"""Those that run trials on parts of the data and learn from what they took. Recipes of others may do the first too:
+only they themselves can know."""
 
 
 def build(spec: RunSpec) -> list[Policy]:
-    """The policies of the spec's recipe. A recipe or an option that is not known is a SpecError with the way out."""
+    """The policies of the spec's recipe. A recipe or an option that is not known is a SpecError with the way out.
+
+    Where there are limits, or where the search learns from what trials took, they are judged before it is asked.
+    """
+    policies = _recipe(spec)
+    return [Judging(), *policies] if spec.constraints or spec.fractions or spec.recipe in _OF_PARTS else policies
+
+
+def search_of(spec: RunSpec) -> Policy:
+    """The first policy of the spec's recipe: the one that searches."""
+    return _recipe(spec)[0]
+
+
+def _recipe(spec: RunSpec) -> list[Policy]:
     recipe = _OURS.get(spec.recipe)
     if recipe is None:
         others = dict(_others())
         if spec.recipe not in others:
             raise SpecError(f"recipe={spec.recipe!r} is unknown", hint=did_you_mean(spec.recipe, [*_OURS, *others]))
         recipe = others[spec.recipe]()
+    elif spec.fractions and spec.recipe not in _OF_PARTS:
+        raise SpecError(
+            f"fractions={list(spec.fractions)}: recipe {spec.recipe} trains every trial on all of the data",
+            hint="use recipe='trimtuner', or leave fractions out",
+        )
     return list(recipe(spec))
 
 

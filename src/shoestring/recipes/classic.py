@@ -23,7 +23,7 @@ from shoestring.placement.on_demand import OnDemand
 from shoestring.placement.refund_seeking import RefundSeeking
 from shoestring.placement.slack import Greedy, Slack, UniformProgress
 from shoestring.recipes.options import Options
-from shoestring.recipes.placing import Placement, placed
+from shoestring.recipes.placing import Placement, pinning, placed
 from shoestring.recipes.sampling import chosen_sampler
 from shoestring.recipes.saving import saving
 from shoestring.search.asha import Asha
@@ -105,14 +105,24 @@ def bundle(
 
     `elastic`: the search says at every turn all that it wants, so a machine nobody asks for is given back at once, and
     what runs is moved together where that frees one. `widths`: its trials are of several widths, as those of elastic
-    searches always are. `placement` and `checkpointing`: the recipe's defaults."""
+    searches always are. `placement` and `checkpointing`: the recipe's defaults.
+
+    In a space that holds machines, `Pinning` sends trials to those that they name; who plans with machines and widths
+    of its own cannot have such a space."""
+    roles = options.spec.space.roles
+    if roles and (elastic or widths):
+        raise SpecError(
+            f"recipe={options.spec.recipe!r} plans with machines and widths of its own, "
+            f"and {', '.join(roles.values())} in the space would decide them",
+            hint="use recipe='tpe', 'asha' or another that leaves a trial where it is, or take them out of the space",
+        )
     if placement == "slack" and all(not listing.offer.spot for listing in options.spec.listings):
         placement = "cheapest"  # nobody takes anything away: there is no choice to be made, and nothing to look after
     kind = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
-    where = placed(kind, options, elastic=elastic, widths=elastic or widths)
+    where = placed(kind, options, elastic=elastic, widths=elastic or widths or "count" in roles)
     saves = saving(options, checkpointing)
     options.finish()
-    return (search, *where, *saves, Renewal(), Closing(), Retention())
+    return (search, *pinning(options.spec, kind), *where, *saves, Renewal(), Closing(), Retention())
 
 
 def uses_spot(options: Options) -> bool:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
+from shoestring.kernel.spec import RunSpec
 from shoestring.placement.as_printed import AsPrinted
 from shoestring.placement.cheapest import Cheapest
 from shoestring.placement.cheapest_step import CheapestStep
 from shoestring.placement.on_demand import OnDemand
+from shoestring.placement.pinning import Pinning
 from shoestring.placement.refund_seeking import RefundSeeking
 from shoestring.placement.rotation import HOUR_S, Rotation, Stay
+from shoestring.placement.scispot import SciSpot
 from shoestring.placement.slack import Greedy, Slack, UniformProgress
 from shoestring.recipes.options import Options
 from shoestring.recipes.revocations import chosen_risk
+from shoestring.space import Choice
 
 Placement = Cheapest | OnDemand | Slack | AsPrinted
 
@@ -39,8 +43,8 @@ def placed(kind: type[Placement], options: Options, *, elastic: bool, widths: bo
         if widths:
             raise SpecError(
                 "options.placement='as_printed' gives each trial a machine of its own, "
-                f"and trials of recipe {options.spec.recipe} have many widths",
-                hint="use placement='refund_seeking', or recipe='spottune_as_printed'",
+                f"and trials of recipe {options.spec.recipe} take several",
+                hint="use placement='refund_seeking', which seeks the same refunds",
             )
         return (AsPrinted(risk=chosen_risk(options, AsPrinted.risk)),)
     idle_s = 0.0 if elastic else kind.idle_s
@@ -52,6 +56,21 @@ def placed(kind: type[Placement], options: Options, *, elastic: bool, widths: bo
             hint="use placement='cheapest_step', 'refund_seeking' or 'as_printed'",
         )
     return (*rotation, kind(idle_s=idle_s, gathers=elastic))
+
+
+def pinning(spec: RunSpec, kind: type[Placement | SciSpot]) -> tuple[Pinning, ...]:
+    """Before the placement, in a space that holds machines: trials go where their configurations say."""
+    roles = spec.space.roles
+    if not roles:
+        return ()
+    only_on_demand = issubclass(kind, OnDemand)
+    spot = spec.space.params.get(roles.get("spot", ""))
+    if only_on_demand and isinstance(spot, Choice) and True in spot.options:
+        raise SpecError(
+            f"options.placement='on_demand' rents no spot machines, and space.{roles['spot']} names some",
+            hint="leave the placement out: the space decides",
+        )
+    return (Pinning(only_on_demand),)
 
 
 def _rotation(kind: type[Placement], options: Options, *, widths: bool) -> tuple[Rotation, ...]:

@@ -129,6 +129,8 @@ def _trial(row: TrialRow, output: str | None) -> s.TrialOut:
     return s.TrialOut(
         trial=row.number,
         status=row.status,
+        fraction=row.fraction,
+        feasible=row.feasible,
         step=row.step,
         value=row.value,
         config=row.config,

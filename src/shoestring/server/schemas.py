@@ -47,6 +47,8 @@ class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True)
     maximize: str | None = None
     trials: int | None = None
     max_steps: int | None = None
+    fractions: list[float | str] | None = None
+    constraints: str | list[str] | None = None
     slots: int | None = None
     budget: Quantity | None = None
     deadline: Quantity | None = None
@@ -130,6 +132,10 @@ class Runs(Struct, kw_only=True):
 class TrialOut(Struct, kw_only=True):
     trial: int
     status: str
+    fraction: float
+    """The share of the training data it used."""
+    feasible: bool | None
+    """Does it keep all limits of the run? Null if there is nothing to judge by."""
     step: int
     value: float | None
     config: dict[str, Any]

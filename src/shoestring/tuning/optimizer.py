@@ -17,25 +17,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from shoestring.constraints import COST, SECONDS, Constraint, parse_all
 from shoestring.errors import SpecError
 from shoestring.tuning.beliefs import HOUR_S
 from shoestring.tuning.candidates import Candidates, Numbers, key
-from shoestring.tuning.constraints import COST, SECONDS, Constraint, parse_all
 from shoestring.tuning.history import History, Problem
-from shoestring.tuning.methods import AtRandom, Method
-from shoestring.tuning.model_methods import Eic, EicPerDollar, EicPerDollarFromTwo
+from shoestring.tuning.methods import Memory
+from shoestring.tuning.named import METHODS
 from shoestring.tuning.observations import FULL, Answer, Observation, Suggestion
 from shoestring.tuning.pool import pool_of
-from shoestring.tuning.trimtuner import TrimTuner
-from shoestring.values import Config, as_number, did_you_mean
+from shoestring.values import Config, as_fraction, as_fractions, as_number, did_you_mean
 
-METHODS: Mapping[str, Callable[[], Method]] = {
-    "trimtuner": TrimTuner,
-    "eic": Eic,
-    "eic_usd": EicPerDollar,
-    "eic_usd_2": EicPerDollarFromTwo,
-    "random": AtRandom,
-}
 MOST_BEST = 4
 """Configurations whose surroundings are looked at closely where a space is drawn from."""
 
@@ -67,7 +59,7 @@ class Optimizer:
             objective=str(minimize if minimize is not None else maximize),
             minimize=minimize is not None,
             constraints=parse_all(constraints),
-            fractions=_fractions(fractions),
+            fractions=as_fractions(fractions) or (FULL,),
             usd_per_hour=None if usd_per_hour is None else _price(usd_per_hour),
             seed=seed,
         )
@@ -87,7 +79,7 @@ class Optimizer:
     def ask(self) -> Suggestion:
         """The next run."""
         history = self._history()
-        if not history.untried[:, -1].any():
+        if not _is_left(history):
             raise SpecError(
                 f"all {self._pool.size:,.0f} candidates have been asked on all of the data: nothing is left to try",
                 hint="best() has the answer",
@@ -96,6 +88,11 @@ class Optimizer:
         config = history.candidates.configs[choice.row]
         self._pending.append((self._pool.remember(config), choice.fraction))
         return Suggestion(dict(config), choice.fraction, choice.why)
+
+    @property
+    def exhausted(self) -> bool:
+        """Has every candidate been asked on all of the data?"""
+        return not _is_left(self._history())
 
     def tell(
         self,
@@ -114,15 +111,20 @@ class Optimizer:
         given = {SECONDS: seconds, COST: cost, **metrics}
         told = {name: as_number(value, name) for name, value in given.items() if value is not None}
         told = {name: value if math.isfinite(value) else math.nan for name, value in told.items()}
-        fraction = _fraction(suggestion.fraction)
+        fraction = as_fraction(suggestion.fraction)
         self._complete(told, suggestion.config)
         self._require(told, killed)
-        row = self._pool.remember(suggestion.config)
         objective = told.get(self._problem.objective, math.nan)
-        observation = Observation(dict(suggestion.config), fraction, objective, told, killed)
-        if (row, fraction) in self._pending:
-            self._pending.remove((row, fraction))
-        self._observations.append(observation)
+        self.learn(Observation(dict(suggestion.config), fraction, objective, told, killed))
+
+    def learn(self, seen: Observation) -> None:
+        """The same in one piece, and nothing is asked for: what nobody knows of the run is NaN."""
+        metrics = dict(seen.metrics)
+        self._complete(metrics, seen.config)
+        row = self._pool.remember(seen.config)
+        if (row, seen.fraction) in self._pending:
+            self._pending.remove((row, seen.fraction))
+        self._observations.append(replace(seen, metrics=metrics))
         self._rows.append(row)
 
     def best(self) -> Answer:
@@ -130,6 +132,18 @@ class Optimizer:
         if not self._observations:
             raise SpecError("nothing has been told yet, so nothing can be recommended", hint="ask, run, tell")
         return self._method.recommend(self._history())
+
+    def expect(self, suggestion: Suggestion) -> None:
+        """This run is under way: as if it had been asked here."""
+        self._pending.append((self._pool.remember(suggestion.config), as_fraction(suggestion.fraction)))
+
+    def memory(self) -> Memory:
+        """What its method keeps from ask to ask, as plain JSON, beside all that was told and is under way: with these
+        three an optimiser in another process goes on as this one would."""
+        return self._method.memory()
+
+    def recall(self, memory: Memory) -> None:
+        self._method.recall(memory)
 
     def reprice(self, usd_per_hour: Callable[[Config], float] | float) -> None:
         """Hours cost something else from now on. What was told keeps what it cost."""
@@ -189,16 +203,8 @@ class Optimizer:
                 raise SpecError(f"{name} {why}, and this run tells {names}", hint=f"tell(suggestion, {name}=...)")
 
 
-def _fraction(value: object) -> float:
-    fraction = as_number(value, "fraction")
-    if not 0.0 < fraction <= FULL:
-        raise SpecError(f"fraction {value!r} is no share of the data", hint="fractions lie above 0 and up to 1")
-    return fraction
-
-
-def _fractions(values: Iterable[float]) -> tuple[float, ...]:
-    """Ascending, each once. All of the data is always among them: it is what counts."""
-    return tuple(sorted({FULL, *map(_fraction, values)}))
+def _is_left(history: History) -> bool:
+    return bool(history.untried[:, -1].any())
 
 
 def _price(usd_per_hour: Callable[[Config], float] | float) -> Callable[[Config], float]:

@@ -1,0 +1,65 @@
+"""What a trial has taken so far: seconds of training, and what they cost on its machines at their prices now.
+
+Start-up, restores, saves and lost work are not in it: they are the price of the machines' restlessness, and another run
+of the same configuration would have others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shoestring.kernel.records import Job
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+
+
+class Stretch(NamedTuple):
+    """Training on one kind of machine."""
+
+    offer: Offer
+    slots: int
+    seconds: float
+
+
+class Taken(NamedTuple):
+    seconds: float
+    usd: float
+
+
+def taken(state: RunView, job: Job) -> Taken | None:
+    """By what the job is now, its open segment included; None if nothing is known of its training."""
+    stretches = list(_stretches(state, job))
+    if not stretches:
+        return None
+    return Taken(
+        math.fsum(stretch.seconds for stretch in stretches),
+        math.fsum(stretch.seconds / 3600 * usd_per_hour(state, stretch.offer, stretch.slots) for stretch in stretches),
+    )
+
+
+def usd_per_hour(state: RunView, offer: Offer, slots: int) -> float:
+    """Of so many slots, now: a share of a machine, or several. Where the configuration names its machines it has them
+    to itself, and pays for all of their slots."""
+    machines = slots / state.listings[offer].slots
+    return state.usd_per_hour(offer) * (math.ceil(machines) if state.spec.space.roles else machines)
+
+
+def _stretches(state: RunView, job: Job) -> Iterator[Stretch]:
+    """What was trained and lost counts for how fast it goes, not for how long it took."""
+    segment = None if job.segment is None else state.segments[job.segment]
+    behind = job.step if segment is None else segment.first_step
+    trained = sum(pace.steps for pace in job.paces.values())
+    for (machine, slots), pace in job.paces.items():
+        yield Stretch(_offer(state, job, machine), slots, pace.seconds * behind / trained)
+    if segment is not None and segment.trains_from < math.inf and job.rented is not None:
+        here_s = max(segment.trained_s, state.now - segment.trains_from)
+        yield Stretch(job.rented, segment.slots, here_s)
+
+
+def _offer(state: RunView, job: Job, machine: str) -> Offer:
+    """Where the job ran on this type of machine: as it did last, else where that is cheapest now."""
+    if job.rented is not None and job.rented.machine == machine:
+        return job.rented
+    return min((offer for offer in state.listings if offer.machine == machine), key=state.usd_per_hour)

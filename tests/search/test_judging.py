@@ -1,0 +1,158 @@
+"""Trials at rest are judged: what they have taken, and which limits they keep. Who breaks one is never the best."""
+
+from __future__ import annotations
+
+from unittest.mock import ANY
+
+from msgspec.structs import replace
+
+from shoestring.constraints import parse_all
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.search.judging import ENDED, Judging
+from shoestring.search.limits import LEEWAY_S, EndAtLimits
+from shoestring.testing.story import SPEC, SPOT_USD_PER_HOUR, Story, story
+
+STEP_S = 40.0
+WHOLE_S = 3 * STEP_S
+WHOLE_USD = WHOLE_S / 3600 * SPOT_USD_PER_HOUR
+
+
+def limited(*limits: str, policy: object = None, **fields: object) -> Story:
+    """A machine, and room for trials of three steps."""
+    spec = replace(SPEC, max_steps=3, constraints=parse_all(limits), **fields)
+    return story(policy or Judging(), spec=spec, lease="l0")
+
+
+def train(run: Story, job: str, value: float, *, fraction: float = 1.0, **metrics: float) -> list[d.Decision]:
+    """All steps of a trial, forty seconds each; what is decided at its end."""
+    number = len(run.state.jobs)
+    run.add(job, until_step=3, fraction=fraction)
+    run.start(f"s{number}", job, "l0")
+    for step in (1, 2, 3):
+        at = run.state.now + STEP_S
+        told = {"loss": value, **metrics}
+        run.happened(e.JobReported(at=at, segment=run.state.jobs[job].segment, job=job, step=step, metrics=told))
+    return run.end(job)
+
+
+def test_a_trial_at_rest_is_judged_by_its_training_time_at_the_price_of_now() -> None:
+    run = limited("cost <= $1", "time <= 10m")
+    verdict = d.JudgeJob(job="j0", seconds=WHOLE_S, usd=WHOLE_USD, feasible=True, why=ANY)
+    assert train(run, "j0", 0.5) == [verdict]
+    job = run.state.jobs["j0"]
+    assert (job.seconds, job.usd, job.feasible) == (WHOLE_S, WHOLE_USD, True)
+
+
+def test_only_who_keeps_every_limit_can_be_the_best() -> None:
+    run = limited("latency <= 20")
+    train(run, "j0", 0.1, latency=25.0)
+    assert run.state.best is None
+    train(run, "j1", 0.3, latency=15.0)
+    train(run, "j2", 0.2, latency=20.5)
+    assert run.state.best == "j1"
+    (verdict,) = (entry.decisions[0] for entry in run.entries[-1:])
+    assert "breaks latency <= 20 with 20.5" in verdict.why
+
+
+def test_a_limit_on_what_was_not_reported_is_not_kept_and_the_reason_names_it() -> None:
+    run = limited("latency <= 20")
+    (verdict,) = train(run, "j0", 0.1)
+    assert verdict.feasible is False
+    assert "latency was not reported" in verdict.why
+
+
+def test_a_metric_called_cost_does_not_stand_for_what_the_floor_measures() -> None:
+    run = limited("cost <= $1")
+    (verdict,) = train(run, "j0", 0.1, cost=99.0)
+    assert verdict.feasible is True
+
+
+def test_a_part_of_the_data_is_no_best_and_breaks_nothing() -> None:
+    run = limited("latency <= 20")
+    (verdict,) = train(run, "j0", 0.01, fraction=0.25, latency=25.0)
+    assert verdict.feasible is None
+    assert run.state.best is None
+
+
+def test_without_limits_parts_of_the_data_are_timed_all_the_same() -> None:
+    run = limited(fractions=(0.25, 1.0))
+    assert train(run, "j0", 0.1, fraction=0.25) == [
+        d.JudgeJob(job="j0", seconds=WHOLE_S, usd=WHOLE_USD, feasible=None, why=ANY)
+    ]
+
+
+def test_work_that_was_lost_is_not_counted() -> None:
+    run = limited("time <= 10m")
+    run.add("j0", until_step=3)
+    run.start("s0", "j0", "l0")
+    run.happened(e.JobReported(at=STEP_S, segment="s0", job="j0", step=1, metrics={"loss": 1.0}))
+    assert run.end("j0", "failed", step=1) == []
+    run.start("s1", "j0", "l0")
+    for step in (1, 2, 3):
+        at = run.state.now + STEP_S
+        run.happened(e.JobReported(at=at, segment="s1", job="j0", step=step, metrics={"loss": 1.0}))
+    run.end("j0")
+    assert run.state.jobs["j0"].seconds == WHOLE_S
+
+
+def test_who_is_judged_again_and_found_wanting_is_the_best_no_longer() -> None:
+    run = limited("cost <= $1")
+    train(run, "j0", 0.1)
+    train(run, "j1", 0.2)
+    assert run.state.best == "j0"
+    run.order(d.JudgeJob(job="j0", seconds=9.0, usd=2.0, feasible=False, why="the story"))
+    assert run.state.best == "j1"
+
+
+def test_who_was_judged_is_not_judged_again_by_a_controller_that_takes_over() -> None:
+    run = limited("cost <= $1")
+    train(run, "j0", 0.1)
+    run.state.memos.clear()
+    assert [type(decision) for decision in train(run, "j1", 0.2)] == [d.JudgeJob]
+
+
+# -- trials that reach a limit on cost or time -------------------------------------------------------------------------
+def begun(*limits: str) -> tuple[Story, list[d.Decision]]:
+    run = limited(*limits, policy=EndAtLimits())
+    run.add("j0", until_step=3)
+    run.order(
+        d.StartSegment(
+            segment="s0", job="j0", leases=("l0",), config=run.state.jobs["j0"].config, until_step=3, why="the story"
+        )
+    )
+    return run, run.tell(e.SegmentStarted(at=10.0, segment="s0"))
+
+
+def test_a_trial_is_looked_at_when_it_may_have_reached_its_first_limit() -> None:
+    usd = 60 / 3600 * SPOT_USD_PER_HOUR
+    _, decided = begun("time <= 2m", f"cost <= {usd!r}", "latency <= 3")
+    assert [type(decision) for decision in decided] == [d.WakeAt]
+    assert abs(decided[0].at - (10.0 + 60.0 + LEEWAY_S)) < 1e-6
+    assert begun("latency <= 3", "time >= 5")[1] == []
+
+
+def test_a_trial_beyond_its_limit_is_ended_and_judged_by_what_it_had_taken_by_then() -> None:
+    run, _ = begun("time <= 1m")
+    decided = run.tell(e.TimerFired(at=71.0, name="limit:j0"))
+    assert decided == [
+        d.DropJob(job="j0", why=ANY),
+        d.JudgeJob(job="j0", seconds=61.0, usd=ANY, feasible=False, why=ANY),
+        d.TagJob(job="j0", tags={ENDED: True}, why=ANY),
+    ]
+
+
+def test_a_save_on_the_way_gives_a_trial_as_much_more_time() -> None:
+    run, _ = begun("time <= 1m")
+    run.happened(e.JobReported(at=40.0, segment="s0", job="j0", step=1, metrics={"loss": 1.0}))
+    run.state.now = 60.0
+    run.happened(run.save("j0", 1))
+    (again,) = run.tell(e.TimerFired(at=71.0, name="limit:j0"))
+    assert isinstance(again, d.WakeAt)
+    assert abs(again.at - (91.0 + LEEWAY_S - 1.0)) < 1.0 + 1e-6
+
+
+def test_a_timer_of_a_trial_that_is_over_does_nothing() -> None:
+    run, _ = begun("time <= 1m")
+    run.happened(e.SegmentEnded(at=50.0, segment="s0", step=3, cause="reached"))
+    assert run.tell(e.TimerFired(at=71.0, name="limit:j0")) == []

@@ -1,0 +1,46 @@
+"""An optimiser made anew from what another was told, expects and remembers goes on as that one would."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from shoestring.tuning.named import METHODS
+from shoestring.tuning.observations import Observation
+from tests.tuning.made_up import optimizer, run
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_it_suggests_what_the_other_would(method: str) -> None:
+    one = optimizer(method=method)
+    for _ in range(7):
+        run(one, one.ask())
+    under_way = one.ask()
+    memory = json.loads(json.dumps(one.memory()))
+    other = optimizer(method=method)
+    for seen in one.observations:
+        other.learn(seen)
+    other.expect(under_way)
+    other.recall(memory)
+    assert other.ask() == one.ask()
+
+
+def test_what_nobody_knows_of_a_run_is_nan() -> None:
+    one = optimizer()
+    for _ in range(4):
+        run(one, one.ask())
+    lost = one.ask()
+    one.learn(Observation(lost.config, lost.fraction, math.nan, {"seconds": math.nan, "cost": math.nan}, True))
+    assert one.ask() != lost
+    assert math.isfinite(one.best().objective)
+
+
+def test_it_says_when_nothing_is_left_to_ask() -> None:
+    from shoestring.tuning.optimizer import Optimizer
+
+    one = Optimizer([{"x": 1}], minimize="loss")
+    assert not one.exhausted
+    one.ask()
+    assert one.exhausted
