@@ -14,6 +14,7 @@ from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
 from benchmarks.scispot_bags import Outcome, play_bag
 from benchmarks.scispot_choice import Chosen, choices, regret
+from benchmarks.scispot_gangs import GangBag, gang_bags
 from benchmarks.scispot_lives import FILE, Split, splits
 from benchmarks.scispot_reuse import by_length
 from benchmarks.scispot_saving import overheads, table_s
@@ -84,6 +85,18 @@ def choice_rows(found: Sequence[Chosen]) -> list[Row]:
     ]
 
 
+def gang_row(found: Sequence[GangBag]) -> Row:
+    words = ", ".join(
+        f"n^{x}: {statistics.fmean(bag.regret for bag in found if bag.scaling == x):+.3f}"
+        for x in sorted({bag.scaling for bag in found})
+    )
+    undone = sum(not bag.done for bag in found)
+    against = (
+        f"bags that may use 1, 2 or 4 machines a job, against the best fixed number; n machines as fast as {words}"
+    )
+    return Row("gang_regret", statistics.fmean(bag.regret for bag in found), "share", f"{against}; {undone} undone")
+
+
 def bag_rows(bags: Mapping[bool, Mapping[float, Sequence[Outcome]]]) -> list[Row]:
     saved, unsaved = bags[True], bags[False]
     usd = {h: statistics.fmean(bag.usd / bag.on_demand_usd for bag in played) for h, played in saved.items()}
@@ -131,12 +144,12 @@ def main() -> None:
         for saves, played in bags.items():
             for hours, jobs in BAGS.items():
                 played[hours] = list(pool.map(_bag, [(split, hours, jobs, x, saves) for split in parts for x in seeds]))
+        gangs = list(pool.map(gang_bags, [(split, seed) for split in parts for seed in seeds]))
     table("jobs lost, by hours of a job", failed, list(failed["ours"]))
     table("longer by saves and losses", longer, list(longer["programme"]))
     print()
-    publish(
-        [*reuse_rows(failed), *saving_rows(longer, table_s(parts[0])), *choice_rows(found), *bag_rows(bags)], args.json
-    )
+    rows = [*reuse_rows(failed), *saving_rows(longer, table_s(parts[0])), *choice_rows(found)]
+    publish([*rows, gang_row([bag for played in gangs for bag in played]), *bag_rows(bags)], args.json)
     if args.plot is not None:
         from benchmarks.scispot_plot import draw
 

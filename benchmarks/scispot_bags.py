@@ -36,16 +36,19 @@ class Outcome:
     done: bool
 
 
-def play_bag(split: Split, hours: float, jobs: int, seed: int, *, saves: bool) -> Outcome:
+def play_bag(
+    split: Split, hours: float, jobs: int, seed: int, *, saves: bool, gangs: str = "1", scaling: float = 1.0
+) -> Outcome:
     """Jobs of one length on n1-highcpu-16, as many at once as there are machines. Without saves, and without notices,
-    a job that is lost begins again: that is how the paper runs them."""
+    a job that is lost begins again: that is how the paper runs them. Where `gangs` may form, n machines are n^scaling
+    times as fast as one."""
     machine = catalog.machine("gcp", "n1-highcpu-16")
     listings = tuple(
         catalog.listing(machine, "us-east1-b", spot=spot, legacy_preemptible=spot) for spot in (True, False)
     )
     if not saves:
         listings = tuple(replace(listing, notice_s=0.0) for listing in listings)
-    options: dict[str, Value] = {} if saves else {"checkpointing": "none"}
+    options: dict[str, Value] = {"gangs": gangs, **({} if saves else {"checkpointing": "none"})}
     provider = SimulatedProvider.preemptible(listings, split.truth_of("n1-highcpu-16"), seed=seed, provision_s=60.0)
     steps = round(hours * HOUR_S / STEP_S)
     spec = RunSpec(
@@ -63,7 +66,9 @@ def play_bag(split: Split, hours: float, jobs: int, seed: int, *, saves: bool) -
         options=options,
         seed=seed,
     )
-    workload = Workload(curve=lambda _: lambda step: {"done": step}, seconds_per_step=lambda *_: STEP_S)
+    workload = Workload(
+        curve=lambda _: lambda step: {"done": step}, seconds_per_step=lambda _, __, n: STEP_S / n**scaling
+    )
     first = [RunStarted(at=provider.start, spec=spec, seed=seed)]
     world = SimWorld(provider, workload, start=provider.start)
     state = run(world, MemoryJournal(), recipes.build(spec), BudgetAndDeadline(), first=first)

@@ -93,6 +93,13 @@ def test_scispot_runs_a_bag_too(prompt: Prompt) -> None:
     assert "20 of 20 jobs finished" in result.output
 
 
+def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
+    words = ["--over", "n=0..3", "--market", "preemptible", "--budget", "9", "--deadline", "1d", "--simulate", "--json"]
+    result = prompt("bag", *words, "--recipe", "scispot", "--gangs", "2", "--job-takes", "2h", "--", "sim", "{n}")
+    assert result.exit_code == 0, result.output
+    assert {trial["status"] for trial in json.loads(result.stdout)["trials"]} == {"finished"}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -106,6 +113,9 @@ def test_scispot_runs_a_bag_too(prompt: Prompt) -> None:
         (["--", "echo"], "a bag needs its jobs, in over, given or table"),
         (["--over", "a=1"], "Missing argument"),
         (["--over", "a=1", "--recipe", "scispt", "--", "echo"], "did you mean scispot"),
+        (["--over", "a=1", "--gangs", "1,2", "--", "echo"], "the recipe given has no such option"),
+        (["--over", "a=1", "--recipe", "scispot", "--gangs", "two", "--", "echo"], "'two' is not a number"),
+        (["--over", "a=1", "--recipe", "scispot", "--gangs", "2", "--", "echo"], "at most 1 may be rented at once"),
         (["--over", "a=1", "--", "no-such-program"], "there is no program"),
         (["--over", "a=1", "--simulate", "--job-takes", "soon", "--", "echo"], "job_takes='soon'"),
         (["--over", "a=1", "--market", "modern", "--", "echo"], "no budget is given"),

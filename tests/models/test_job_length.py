@@ -90,3 +90,53 @@ def test_a_program_that_never_reports_is_timed_from_its_start_to_its_end() -> No
     run.state.jobs["j0"].until_step = 1
     run.happened(e.SegmentEnded(at=310.0, segment="s0", step=0, cause="completed"))
     assert run.state.jobs["j0"].paces == {("small", 1): Pace(1, 300.0)}
+
+
+# -- more slots --------------------------------------------------------------------------------------------------------
+def widths(**seconds: float) -> JobLengths:
+    """Ten jobs on each of some numbers of slots of the small machine: w1=600.0, w2=..."""
+    run = bag(*[took_s for took_s in seconds.values() for _ in range(10)])
+    for number, slots in enumerate(int(word[1:]) for word in seconds for _ in range(10)):
+        paces = run.state.jobs[f"j{number}"].paces
+        paces["small", slots] = paces.pop(("small", 1))
+    return JobLengths.of(run.view)
+
+
+def median_s(lengths: JobLengths, listing: Listing, slots: int) -> float:
+    step = lengths.step_time(listing, slots)
+    assert step is not None
+    return step.median_s
+
+
+def test_before_a_gang_was_seen_slots_are_taken_to_bring_what_cpus_do() -> None:
+    assert median_s(widths(w1=600.0), SMALL, 4) == pytest.approx(600.0 / 4**0.7)
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.3, 1.0])
+def test_what_two_machines_bring_says_what_four_will(gain: float) -> None:
+    lengths = widths(w1=600.0, w2=600.0 / 2**gain)
+    learned = median_s(lengths, SMALL, 2) / median_s(lengths, SMALL, 4)
+    assert abs(learned - 2**gain) < 0.2 * abs(2**0.7 - 2**gain) + 0.01
+
+
+def test_and_something_of_other_machines_too() -> None:
+    scales_badly, scales_well = widths(w1=600.0, w2=590.0), widths(w1=600.0, w2=300.0)
+    assert median_s(scales_badly, LARGE, 1) == pytest.approx(median_s(scales_well, LARGE, 1))
+    assert median_s(scales_badly, LARGE, 2) > 1.3 * median_s(scales_well, LARGE, 2)
+
+
+def test_the_more_gangs_were_seen_the_surer_is_the_guess_for_wider_ones() -> None:
+    known, guessed = widths(w1=600.0, w2=350.0).step_time(SMALL, 8), widths(w1=600.0).step_time(SMALL, 8)
+    assert known is not None
+    assert guessed is not None
+    assert known.log_sd < guessed.log_sd
+
+
+def test_how_much_jobs_differ_is_their_own_and_not_that_of_machines() -> None:
+    """A first gang after many jobs that were all alike need not be doubted as the very first job was."""
+    run = bag(*[600.0] * 20, 350.0)
+    paces = run.state.jobs["j20"].paces
+    paces["small", 2] = paces.pop(("small", 1))
+    seen = JobLengths.of(run.view).step_time(SMALL, 2)
+    assert seen is not None
+    assert seen.log_sd < 0.15

@@ -27,6 +27,9 @@ from shoestring.cli.run import show_outcome
 @click.option(
     "--recipe", metavar="NAME", help="given: as they come; scispot: by how long machines live, and jobs take."
 )
+@click.option(
+    "--gangs", metavar="COUNTS", help="With scispot: how many machines may work on one job together, e.g. 1,2,4."
+)
 @click.option("--name", metavar="NAME", help="The bag's name.  [default: that of the program]")
 @click.option("--slots", type=int, help="Slots of a machine that a job takes.")
 @click.option("--time-limit", metavar="TIME", help="A job that runs longer counts as hung.")
@@ -40,6 +43,7 @@ from shoestring.cli.run import show_outcome
 def command(
     words: tuple[str, ...],
     values: tuple[str, ...],
+    gangs: str | None,
     rehearse: bool,
     job_takes: str | None,
     as_json: bool,
@@ -63,6 +67,8 @@ def command(
     fields = overrides(options)
     if values:
         fields["over"] = _over(values)
+    if gangs is not None:
+        fields["options"] = {"gangs": gangs}
     if job_takes is not None:
         fields["simulate"] = _how_long(job_takes, options["max_steps"])
     prompt = Prompt(mode="simulate" if rehearse else "run", say=lambda text: click.echo(text, err=True))

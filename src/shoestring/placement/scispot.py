@@ -19,15 +19,14 @@ from shoestring.kernel.view import RunView
 from shoestring.placement.buying import rent_missing
 from shoestring.placement.matching import IDLE, PLACEMENT_WAKERS, on_the_move, start_waiting_jobs
 from shoestring.placement.scispot_fitness import job_here_usd, reuse_here_s, spare_here_s
-from shoestring.placement.scispot_ranking import candidates, cheapest_known_usd, ranked, too_slow
+from shoestring.placement.scispot_prospects import candidates, places
+from shoestring.placement.scispot_ranking import DEARER, cheapest_known_usd, ranked, too_slow
+from shoestring.placement.scispot_supply import provide
 from shoestring.placement.seating import has_time
 from shoestring.units import show_duration, show_usd
 
 if TYPE_CHECKING:
     from shoestring.models.lives import Lives
-
-DEARER = 1.1
-"""A machine that is there is left for a cheaper kind only if a job costs a tenth more on it: a new one must come up."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,11 @@ class SciSpot:
         if state.phase != "running":
             return
         yield from self._leave_what_is_unfit(state)
-        yield from start_waiting_jobs(state)
-        yield from self._rent(state)
+        if _chosen(state):
+            yield from provide(state)
+        else:
+            yield from start_waiting_jobs(state)
+            yield from self._rent(state)
         yield from self._give_spares_back(state)
 
     def _leave_what_is_unfit(self, state: RunView) -> Iterator[d.Decision]:
@@ -54,10 +56,12 @@ class SciSpot:
         if not state.waiting or not state.idle:
             return
         job = state.jobs[next(iter(state.waiting))]
-        found = candidates(state, self.lives, job)
+        found = [] if job.offer is not None else candidates(state, self.lives, job, places(state))
         best_usd, slow = cheapest_known_usd(found), too_slow(found)
         for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
-            sooner_s = -reuse_here_s(state, self.lives, lease)
+            if job.offer not in (None, lease.offer):
+                continue  # it is for others to use, or to leave
+            sooner_s = -reuse_here_s(state, self.lives, job, lease)
             here_usd = job_here_usd(state, self.lives, job, lease)
             if sooner_s > 0:
                 age = "" if lease.granted_at is None else f"{show_duration(state.now - lease.granted_at)} old: "
@@ -90,6 +94,14 @@ class SciSpot:
             elif f"{IDLE}{lease.id}" not in state.timers:
                 why = f"worth {show_duration(spare_s)} as a spare for a job that loses its machine"
                 yield d.WakeAt(name=f"{IDLE}{lease.id}", at=due_at, about=lease.id, why=why)
+
+
+def _chosen(state: RunView) -> bool:
+    """Do jobs come with the kind and number of their machines (`scispot_gangs`)? Configurations that name machines are
+    another matter: those are not for us to choose, and shared by nobody."""
+    if not state.waiting or state.spec.space.roles:
+        return False
+    return state.jobs[next(iter(state.waiting))].offer is not None
 
 
 def _used(lease: Lease) -> bool:

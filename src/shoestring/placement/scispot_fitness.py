@@ -1,4 +1,7 @@
-"""What a machine that is there is worth for the next job, by its age: the models' answers for a lease of a run."""
+"""What a machine that is there is worth for the next job, by its age: the models' answers for a lease of a run.
+
+A job that takes several machines ends with the first of them to go, and is shorter on them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.view import RunView
-from shoestring.placement.scispot_ranking import machines_for
+from shoestring.placement.scispot_prospects import Place, chosen_place, place_on
 from shoestring.placement.seen import provision_s, start_s
 
 if TYPE_CHECKING:
@@ -21,58 +24,73 @@ OLDEST_S = 4 * 86400.0
 """Where a provider has no limit: nobody asks about older machines."""
 
 
-def reuse_here_s(state: RunView, lives: Lives, lease: Lease) -> float:
-    """Seconds that a job is expected to be done sooner here than on a new machine; 0 while nothing is known."""
+def reuse_here_s(state: RunView, lives: Lives, job: Job, lease: Lease) -> float:
+    """Seconds that a job is expected to be done sooner here than on a new machine; 0 while nothing is known. Of several
+    that work on it together all are taken to be as old as this one."""
     from shoestring.models.reuse import reuse_saves_s
 
-    work_s, table = _job_s(state, lease), _table_of(state, lives, lease)
+    place = _place(state, lease, job)
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
     if work_s is None or table is None:
         return 0.0
     return float(reuse_saves_s(table, work_s, _age_s(lease, state.now), provision_s(state) + start_s(state)))
 
 
 def job_here_usd(state: RunView, lives: Lives, job: Job, lease: Lease) -> float | None:
-    """Expected dollars of one job on this machine; None while nothing is known, or where it takes several."""
+    """Expected dollars of one job on this machine, and on others like it; None while nothing is known."""
     from shoestring.models.makespan import makespan_s
 
-    work_s, table = _job_s(state, lease), _table_of(state, lives, lease)
-    machines, share = machines_for(job, state.listings[lease.offer])
-    if work_s is None or machines > 1:
+    place = _place(state, lease, job)
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    if work_s is None:
         return None
     if table is not None:
         age_s = _age_s(lease, state.now)
         work_s = float(makespan_s(table, work_s, age_s=age_s, restart_s=provision_s(state) + start_s(state)))
-    return state.usd_per_hour(lease.offer) * share * work_s / 3600
+    return state.usd_per_hour(lease.offer) * place.machines * work_s / 3600
 
 
 def spare_here_s(state: RunView, lives: Lives, lease: Lease) -> float:
-    """How long it is worth keeping, from the moment it became idle."""
+    """How long it is worth keeping, from the moment it became idle: for a job such as those that wait for machines of
+    this kind, or run on them."""
     from shoestring.models.reuse import break_even_idle_s
 
-    work_s, table = _job_s(state, lease), _table_of(state, lives, lease)
+    place = _place(state, lease, _job_for(state, lease))
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
     if work_s is None or table is None or lease.idle_since is None:
         return 0.0
     return min(LONGEST_SPARE_S, float(break_even_idle_s(table, work_s, _age_s(lease, lease.idle_since))))
 
 
-def _table_of(state: RunView, lives: Lives, lease: Lease) -> SurvivalTable | None:
+def _job_for(state: RunView, lease: Lease) -> Job | None:
+    ids = (*state.waiting, *(segment.job for segment in state.segments.values()))
+    return next((job for job in map(state.jobs.__getitem__, ids) if job.offer == lease.offer), None)
+
+
+def _place(state: RunView, lease: Lease, job: Job | None) -> Place:
+    """What a job takes of such machines: what was chosen for it, or one alone."""
+    chosen = None if job is None else chosen_place(state, job)
+    return chosen or place_on(state, state.listings[lease.offer], 1)
+
+
+def _table_of(state: RunView, lives: Lives, place: Place) -> SurvivalTable | None:
     """None: nobody takes it away."""
-    model = lives.of(state, state.listings[lease.offer])
-    return None if model is None else _table(model)
+    model = lives.of(state, place.listing)
+    return None if model is None else _table(model, place.count)
 
 
 @lru_cache(maxsize=64)
-def _table(model: LifetimeModel) -> SurvivalTable:
+def _table(model: LifetimeModel, machines: int) -> SurvivalTable:
     from shoestring.models.survival_table import SurvivalTable
 
-    return SurvivalTable.of(model, until_s=OLDEST_S)
+    return SurvivalTable.of(model, until_s=OLDEST_S).together(machines)
 
 
-def _job_s(state: RunView, lease: Lease) -> float | None:
+def _job_s(state: RunView, place: Place) -> float | None:
     """What a whole job takes there; None until one has been timed."""
     from shoestring.models.job_length import JobLengths
 
-    step = JobLengths.of(state).step_time(state.listings[lease.offer], min(state.spec.slots, lease.slots))
+    step = JobLengths.of(state).step_time(place.listing, place.slots)
     return None if step is None else step.expected_s * state.spec.max_steps
 
 

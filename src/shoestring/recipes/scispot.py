@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from shoestring.checkpointing.retention import Retention
+from shoestring.errors import SpecError
 from shoestring.housekeeping.closing import Closing
 from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.placement.scispot import SciSpot
+from shoestring.placement.scispot_gangs import Gangs
 from shoestring.recipes.lifetimes import known_lives
 from shoestring.recipes.options import Options
+from shoestring.recipes.placing import pinning
 from shoestring.recipes.saving import saving
 from shoestring.search.given import Given
 from shoestring.search.random import RandomSearch
+from shoestring.values import as_whole
+
+if TYPE_CHECKING:
+    from shoestring.models.lives import Lives
 
 
 def scispot(spec: RunSpec) -> Sequence[Policy]:
@@ -22,6 +30,30 @@ def scispot(spec: RunSpec) -> Sequence[Policy]:
     options = Options(spec)
     lives = known_lives(options)
     saves = saving(options, "programme", lives)
+    gangs = _gangs(options, lives)
     options.finish()
     search: Policy = Given() if spec.given else RandomSearch()
-    return (search, SciSpot(lives), *saves, Renewal(), Closing(), Retention())
+    return (search, *pinning(spec, SciSpot), *gangs, SciSpot(lives), *saves, Renewal(), Closing(), Retention())
+
+
+def _gangs(options: Options, lives: Lives) -> tuple[Gangs, ...]:
+    """The option `gangs`: how many machines may work on one job together, one number or several by commas."""
+    if not options.asked("gangs"):
+        return ()
+    spec, said = options.spec, options.spec.options["gangs"]
+    words = said.split(",") if isinstance(said, str) else (said,)
+    counts = tuple(sorted({as_whole(word, "options.gangs") for word in words}))
+    if counts[0] < 1:
+        raise SpecError(f"options.gangs={said!r}: {counts[0]} machines do no job", hint='list counts, e.g. "1,2,4"')
+    if counts[-1] > spec.max_machines:
+        raise SpecError(
+            f"options.gangs={said!r}: at most {spec.max_machines} may be rented at once",
+            hint=f"raise max_machines to {counts[-1]}, or leave out what is more",
+        )
+    if spec.space.roles:
+        raise SpecError(
+            f"options.gangs={said!r} chooses machines for every job, "
+            f"and {', '.join(spec.space.roles.values())} in the space would choose them too",
+            hint="leave one of the two out",
+        )
+    return () if counts == (1,) else (Gangs(lives, counts),)
