@@ -22,7 +22,8 @@ from shoestring.kernel.types import Config, Listing, Offer, Value
 from shoestring.kernel.view import RunView
 from shoestring.placement.named_machines import count_of, named_listings, whole_slots
 from shoestring.placement.pricing import per_slot
-from shoestring.placement.renting_named import machines_free, to_be_had
+from shoestring.placement.renting_named import machines_free
+from shoestring.placement.renting_together import to_be_had
 
 
 @dataclass(frozen=True)

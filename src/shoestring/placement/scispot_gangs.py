@@ -21,9 +21,10 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.matching import RETRY
+from shoestring.placement.renting_together import payable_s, to_be_had
 from shoestring.placement.scispot_prospects import Candidate, Place, candidates, chosen_place, places, steps_left
 from shoestring.placement.scispot_ranking import DEARER, by_price, in_order, running_on
-from shoestring.placement.scispot_supply import Supply, may_be_had, payable_s
+from shoestring.placement.scispot_supply import Supply
 
 if TYPE_CHECKING:
     from shoestring.models.lives import Lives
@@ -133,7 +134,8 @@ class _Turn:
 
     def _possible(self, place: Place) -> bool:
         missing = self._supply.missing(place)
-        return not missing or (may_be_had(self._state, place) and payable_s(self._state, place, missing) is not None)
+        offer = place.listing.offer
+        return not missing or (to_be_had(self._state, offer) and payable_s(self._state, offer, missing) is not None)
 
 
 def _nearly_as_good(candidate: Candidate, best: Candidate) -> bool:

@@ -7,24 +7,18 @@ there is no room for, or jobs that need a single machine would take each that co
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
-from shoestring.market.billing import new_lease_usd
-from shoestring.placement.matching import RETRY, request, start_on
-from shoestring.placement.means import free_usd, not_just_denied, try_again
-from shoestring.placement.scispot_prospects import Place, chosen_place, is_for_sale
+from shoestring.placement.matching import RETRY, start_on
+from shoestring.placement.means import free_usd, try_again
+from shoestring.placement.renting_together import least_held_s, payable_s, rent_together, room, to_be_had
+from shoestring.placement.scispot_prospects import Place, chosen_place
 from shoestring.placement.seating import Seats, has_time
-from shoestring.placement.seen import provision_s
 from shoestring.units import show_usd
-
-WORTH_STARTING_S = 60.0
-"""Beside the time for a machine to come up and to be left, less than this is not worth a start."""
 
 
 @dataclass
@@ -108,65 +102,33 @@ def provide(state: RunView) -> Iterator[d.Decision]:
             continue
         if blocked or not in_time:
             continue
-        if not may_be_had(state, place):
-            denied = denied or f"{place.listing.offer} was denied just now, or costs more than on demand"
+        offer = place.listing.offer
+        if not to_be_had(state, offer):
+            denied = denied or f"{offer} was denied just now, or costs more than on demand"
             continue
-        held_s = payable_s(state, place, missing)
+        held_s = payable_s(state, offer, missing)
         if held_s is None:
             unpaid = unpaid or f"{show_usd(max(0.0, free_usd(state)))} does not pay {place} any more"
             continue
         yield from _make_room(state, supply, missing)
-        blocked = not (yield from _rent(state, supply, place, missing, held_s))
+        price = f"${state.usd_per_hour(offer):.4f}/h, for the next job"
+        why = price if place.count == 1 else f"for a gang of {place}"
+        asked_for = set(state.coming)
+        blocked = not (yield from rent_together(state, offer, missing, held_s, why))
+        if not blocked:
+            for lease in [lease for lease in state.coming if lease not in asked_for]:
+                supply.add(state, lease)
+            supply.claim(place)
     if denied and RETRY not in state.timers:
         yield try_again(state, denied)
     elif unpaid and not denied and not state.leases:
         yield d.WindDown(why=unpaid)
 
 
-def may_be_had(state: RunView, place: Place) -> bool:
-    return not_just_denied(state, place.listing.offer) and is_for_sale(state, place.listing)
-
-
-def payable_s(state: RunView, place: Place, missing: int) -> float | None:
-    """How long so many more can be prepaid, all alike, or the first would take the money of the last: a slice, or just
-    enough for a start. None: not even that."""
-    listing = place.listing
-    for held_s in (min(state.spec.slice_s, state.deadline_at - state.now), least_held_s(state)):
-        if missing * new_lease_usd(listing.billing, held_s, listing.on_demand_usd_per_hour) <= free_usd(state):
-            return held_s
-    return None
-
-
-def least_held_s(state: RunView) -> float:
-    return min(state.spec.slice_s, provision_s(state) + state.spec.wind_down_s + WORTH_STARTING_S)
-
-
 def _make_room(state: RunView, supply: Supply, missing: int) -> Iterator[d.Decision]:
     """Where no more may be rented: idle machines go that nobody in line so far can use."""
     for lease in [state.leases[lease_id] for lease_id in state.idle]:
-        if _room(state) >= missing:
+        if room(state) >= missing:
             return
         if not has_time(state, lease) or supply.withdraw(lease.offer, lease.id):
             yield d.ReleaseLease(lease=lease.id, why="it makes room for machines of another kind for the next job")
-
-
-def _rent(
-    state: RunView, supply: Supply, place: Place, missing: int, held_s: float
-) -> Generator[d.Decision, None, bool]:
-    """False if there is no room for all of them, or the guard refuses one."""
-    if _room(state) < missing:
-        return False
-    refusals, offer = state.refusals, place.listing.offer
-    why = f"${state.usd_per_hour(offer):.4f}/h, for the next job" if place.count == 1 else f"for a gang of {place}"
-    for _ in range(missing):
-        lease = state.next_lease()
-        yield replace(request(state, offer, why), end_by=state.now + held_s)
-        if state.refusals > refusals:
-            return False
-        supply.add(state, lease)
-    supply.claim(place)
-    return True
-
-
-def _room(state: RunView) -> int:
-    return state.spec.max_machines - state.in_hand
