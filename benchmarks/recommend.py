@@ -23,8 +23,14 @@ import numpy as np
 from benchmarks.rows import Row, arguments, publish
 from benchmarks.trimtuner_contestants import one_thread
 from shoestring.tuning.candidates import of_table
+from shoestring.tuning.entropy_methods import TrimTunerGp
+from shoestring.tuning.filter_cmaes import ByCmaes
+from shoestring.tuning.filter_direct import ByDirect
+from shoestring.tuning.filters import NoFilter
+from shoestring.tuning.methods import Method
 from shoestring.tuning.observations import Suggestion
 from shoestring.tuning.optimizer import Optimizer
+from shoestring.tuning.trees_methods import TrimTunerDt
 from shoestring.values import Config
 
 FRACTIONS = (1 / 60, 1 / 10, 1 / 4, 1 / 2, 1.0)
@@ -68,16 +74,18 @@ def drawn(configs: list[Config], count: int) -> Iterator[tuple[Config, float]]:
         yield configs[row], float(fraction)
 
 
-def ours(method: str, configs: list[Config], observations: int) -> Callable[[], object]:
-    """Told already; each call asks, and is told."""
+def ours(method: str | Method, configs: list[Config], observations: int) -> Callable[[], object]:
+    """Told already; each call asks, and is told. A method may have a name or be one that has none."""
     optimizer = Optimizer(
         configs,
         maximize="accuracy",
         constraints=[f"cost <= {LIMIT_USD}"],
         fractions=FRACTIONS,
         usd_per_hour=lambda config: float(config["vcpus"]) * 0.05,
-        method=method,
+        method=method if isinstance(method, str) else "random",
     )
+    if not isinstance(method, str):
+        optimizer._method = method
 
     def tell(suggestion: Suggestion) -> None:
         seen = run(suggestion.config, suggestion.fraction)
@@ -155,6 +163,19 @@ def botorch_eic(configs: list[Config], observations: int) -> Callable[[], object
     return turn
 
 
+def entropy_methods() -> Iterator[tuple[str, str | Method, str]]:
+    """Rows of the paper's acquisition, by kind of model and filter: name, method, and what to say of it."""
+    yield "gp_cea10_ms", "trimtuner_gp", "Gaussian processes, 3 roots, CEA at 10 %; goal <= 75"
+    yield "gp_nofilter_ms", TrimTunerGp(NoFilter()), "the same at all runs; goal <= 300"
+    yield "dt_cea10_ms", "trimtuner_dt", "64 trees, 3 roots, CEA at 10 %; goal <= 100"
+    yield "dt_nofilter_ms", TrimTunerDt(NoFilter()), "the same at all runs; goal <= 700"
+    yield "dt_as_printed_ms", "trimtuner_dt_as_printed", "64 trees, 1 root, CEA at 10 %; 1.36 min in print"
+    yield "gp_as_printed_ms", "trimtuner_gp_as_printed", "1 root, CEA at 10 %; 18.65 min in print"
+    yield "gp_cmaes10_ms", TrimTunerGp(ByCmaes()), "CMA-ES at 10 %"
+    yield "gp_direct10_ms", TrimTunerGp(ByDirect()), "DIRECT at 10 %"
+    yield "fabolas_ms", "fabolas", "no limits, no filter; 13.96 min in print"
+
+
 def rows_of(quick: bool) -> Iterator[Row]:
     asks = QUICK_ASKS if quick else ASKS
     paper = configurations(CONFIGURATIONS)
@@ -166,6 +187,8 @@ def rows_of(quick: bool) -> Iterator[Row]:
     told = f"n = {OBSERVATIONS}"
     places = f"{CONFIGURATIONS} configurations x {len(FRACTIONS)} sizes = 1,440 as the paper counts, {told}"
     yield row("mf_eic_ms", ours("trimtuner", paper, OBSERVATIONS), f"{places}; goal <= 25")
+    for name, method, what in entropy_methods():
+        yield row(name, ours(method, paper, OBSERVATIONS), f"{places}; {what}")
     yield row("eic_ms", ours("eic", paper, OBSERVATIONS), f"{CONFIGURATIONS} configurations at full size, {told}")
     if find_spec("optuna") and find_spec("torch"):
         yield row("optuna_gp_ms", optuna_gp(paper, OBSERVATIONS), f"GPSampler with a constraint, {told}")

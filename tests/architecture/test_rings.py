@@ -10,19 +10,30 @@ import pytest
 import shoestring
 
 ROOT = Path(shoestring.__file__).parent
-PURE = {"kernel", "space.py", "parameters.py", "market", "models", "tuning", "search", "placement", "checkpointing"} | {
+PURE = {
+    "kernel",
+    "space.py",
+    "parameters.py",
+    "constraints.py",
+    "market",
+    "models",
+    "tuning",
+    "search",
+    "placement",
+    "checkpointing",
+} | {
     "housekeeping",
     "guard.py",
 }
 IMPURE_MODULES = {"time", "os", "threading", "logging", "subprocess", "socket", "multiprocessing", "asyncio"}
 RINGS = [
     {"errors", "units", "values", "commandline"},
-    {"space", "parameters"},
+    {"space", "parameters", "constraints"},
     {"kernel"},
     {"market", "models", "tuning"},
     {"search", "placement", "checkpointing", "housekeeping", "guard"},
     {"recipes"},
-    {"controller", "world", "storage", "backends", "worker", "trial"},
+    {"controller", "world", "storage", "backends", "worker", "trial", "subsampling"},
 ]
 """Each ring may import itself and those before it. Everything not named (api, cli, study, ...) is outermost."""
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray", "sklearn", "torch"}

@@ -35,7 +35,7 @@ def written_out(shape: Shape, a: Points, b: Points) -> np.ndarray:
             r = np.sqrt((((a.x[i] - b.x[j]) / np.exp(shape.theta[FRAME.parameter])) ** 2).sum())
             near = (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
             p, q, least = a.p[i], b.p[j], min(a.p[i], b.p[j])
-            k[i, j] = near * ((scale + slope * p) * (scale + slope * q) + c**2 * p * q + e**2 * least)
+            k[i, j] = near * scale**2 * ((1 + slope * p) * (1 + slope * q) + c**2 * p * q + e**2 * least)
             k[i, j] += c0**2 + FRAME.trend**2 * a.log_s[i] * b.log_s[j] + kappa**2 * least
     return k
 
@@ -133,9 +133,25 @@ def test_a_fantasy_is_the_same_as_a_process_that_was_told(seed: int) -> None:
         assert one.variance == pytest.approx(other.variance, abs=1e-6)
 
 
+def test_a_vague_value_counts_for_less_and_the_fit_knows_it() -> None:
+    rng = np.random.default_rng(7)
+    seen, values, shape = some_points(10, rng), rng.standard_normal(10), some_shape(rng)
+    x, new, log_s = rng.random((6, 5)), rng.random(5), np.log(np.array([0.25]))
+    told = GP.of(seen, values, shape, FRAME).told(new, 0.25, 0.7, doubt=0.3)
+    both = FRAME.points(np.vstack([seen.x, new]), np.append(seen.log_s, log_s))
+    vague = Points(both.x, both.p, both.log_s, np.append(np.zeros(10), 0.3))
+    again = GP.of(vague, np.append(values, 0.7), shape, FRAME)
+    assert told.slice(told.near(x), 1.0).mean == pytest.approx(again.slice(again.near(x), 1.0).mean, abs=1e-6)
+    theta = shape.theta
+    density = LogPosterior(vague, np.append(values, 0.7), FRAME)
+    for number, step in enumerate(1e-5 * np.eye(len(theta))):
+        measured = (density(theta + step)[0] - density(theta - step)[0]) / 2e-5
+        assert density(theta)[1][number] == pytest.approx(measured, rel=1e-4, abs=1e-5), number
+
+
 def test_to_be_told_what_it_expects_leaves_means_and_takes_doubt_away() -> None:
     rng = np.random.default_rng(4)
-    process = GP.of(some_points(10, rng), rng.standard_normal(10), Shape.usual(3), FRAME)
+    process = GP.of(some_points(10, rng), rng.standard_normal(10), Shape(FRAME.prior()[0]), FRAME)
     x = rng.random((6, 5))
     believing = process.told(x[0], 1.0)
     before, after = process.slice(process.near(x), 1.0), believing.slice(believing.near(x), 1.0)
@@ -153,7 +169,7 @@ def test_the_fit_finds_which_parameter_matters_and_goes_on_from_where_it_was() -
     assert first.lengths[0] < 0.5 * min(first.lengths[1:])
     density = LogPosterior(points, values, FRAME)
     later = most_likely(points, values, FRAME, first)
-    assert density(later.theta)[0] >= density(first.theta)[0] > density(Shape.usual(3).theta)[0]
+    assert density(later.theta)[0] >= density(first.theta)[0] > density(Shape(FRAME.prior()[0]).theta)[0]
 
 
 def test_a_matern_of_columns_that_share_a_length_is_that_of_their_distance() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 import shoestring as ss
 from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.named import METHODS
 from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import METHODS, Optimizer
+from shoestring.tuning.optimizer import Optimizer
 from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 

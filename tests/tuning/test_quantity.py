@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import shoestring as ss
 from shoestring.tuning.candidates import Candidates, listed
-from shoestring.tuning.quantity import ERROR, SPENDING, Belief, Measured, Trend
+from shoestring.tuning.quantity import ERROR, SPENDING, Belief, Measured, Trend, beyond
 from shoestring.tuning.scales import Scale, metric_scale, objective_scale
 
 LOG = Scale(True)
@@ -53,6 +53,34 @@ def test_a_run_that_was_killed_counts_for_what_it_took_or_for_more_if_others_say
     assert killed.mean[10] > math.log(400.0)
     values[5] = 3000.0
     assert belief(rows, fractions, values, [5], SPENDING).at(1.0).mean[10] == pytest.approx(math.log(3000.0), abs=0.5)
+
+
+@given(mean=st.floats(-3, 3), variance=st.floats(0.01, 9), bound=st.floats(-3, 3))
+@settings(deadline=None)
+def test_what_an_early_end_tells_leads_to_the_distribution_beyond_the_bound(
+    mean: float, variance: float, bound: float
+) -> None:
+    from scipy.stats import truncnorm
+
+    deviation = math.sqrt(variance)
+    told = beyond(mean, variance, bound)
+    rest = truncnorm((bound - mean) / deviation, math.inf, mean, deviation)
+    if told is None:
+        assert rest.mean() == pytest.approx(mean, abs=0.01 * deviation)
+        return
+    value, doubt = told
+    weight = variance / (variance + doubt)
+    assert mean + weight * (value - mean) == pytest.approx(rest.mean(), rel=1e-3, abs=1e-3)
+    assert (1 - weight) * variance == pytest.approx(rest.var(), rel=1e-2, abs=1e-4)
+
+
+def test_a_full_run_that_was_killed_does_not_prove_what_was_expected_of_it() -> None:
+    small = ([0, 5, 10], [1 / 16] * 3, [10.0, 11.0, 12.0])
+    before = belief(*small, [], SPENDING).at(1.0)
+    killed = belief([*small[0], 5], [*small[1], 1.0], [*small[2], 40.0], [3], SPENDING).at(1.0)
+    ended = belief([*small[0], 5], [*small[1], 1.0], [*small[2], 160.0], [], SPENDING).at(1.0)
+    assert killed.mean[5] >= before.mean[5] - 0.1
+    assert killed.deviation[5] > 3 * ended.deviation[5]
 
 
 def test_runs_that_were_all_killed_say_what_they_took() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr
 
+from shoestring.constraints import COST, SECONDS, Constraint
 from shoestring.tuning.candidates import Numbers, Rows
-from shoestring.tuning.constraints import COST, SECONDS, Constraint
 from shoestring.tuning.gp_kernel import Shape
 from shoestring.tuning.history import Flags, History
+from shoestring.tuning.joint import Limit
 from shoestring.tuning.observations import FULL, Observation
 from shoestring.tuning.quantity import ERROR, METRIC, SPENDING, Belief, Measured, Trend
 from shoestring.tuning.scales import Scale, metric_scale, objective_scale
@@ -23,8 +25,20 @@ LEAST_SPENT = 1e-9
 _LOG = Scale(True, floor=LEAST_SPENT)
 
 
+@dataclass(frozen=True)
+class Kinds:
+    """How the objective, what is spent and other metrics are modelled."""
+
+    objective_scale: Callable[[Numbers, bool], Scale] = objective_scale
+    objective: Trend = ERROR
+    spending: Trend = SPENDING
+    metric: Trend = METRIC
+
+
 class Beliefs:
     """One belief for each quantity that counts, fitted to all that was told; runs under way count as expected."""
+
+    kinds = Kinds()
 
     def __init__(self, history: History, starts: Mapping[str, Shape]) -> None:
         self.history = history
@@ -74,10 +88,11 @@ class Beliefs:
         return price / HOUR_S
 
     def spent(self, seen: Observation) -> float:
-        """On a run, in the unit of `expected_cost`."""
+        """On a run, in the unit of `expected_cost`; nothing if nobody knows."""
         if self._spending is None:
             return seen.fraction
-        return seen.cost if self.history.usd_per_hour is not None else seen.metrics[self._spending]
+        amount = seen.cost if self.history.usd_per_hour is not None else seen.metrics[self._spending]
+        return 0.0 if math.isnan(amount) else amount
 
     def outlook(self, constraint: Constraint) -> tuple[Numbers, Numbers, Numbers]:
         """The metric of a full-size run of each candidate, on its scale: mean, deviation and the limit."""
@@ -86,10 +101,19 @@ class Beliefs:
         if belief is None:  # never measured: as likely kept as not
             return np.zeros(count), np.ones(count), np.zeros(count)
         ahead = belief.at(FULL)
-        limit = np.full(count, constraint.limit)
+        return ahead.mean, ahead.measured_deviation, self._level(constraint, belief)
+
+    def limits(self) -> list[Limit]:
+        """The constraints whose metrics were ever measured, as their models see them."""
+        known = [(one, self._of.get(self._quantity_of(one))) for one in self.history.problem.constraints]
+        return [Limit(belief, self._level(one, belief), one.at_most) for one, belief in known if belief is not None]
+
+    def _level(self, constraint: Constraint, belief: Belief) -> Numbers:
+        """The limit of each candidate on the scale of its model, which may be one of seconds and not of dollars."""
+        limit = np.full(len(self.history.candidates), constraint.limit)
         if constraint.metric == COST and self.history.usd_per_hour is not None:
             limit = constraint.limit * HOUR_S / self.history.usd_per_hour
-        return ahead.mean, ahead.measured_deviation, belief.scale.of(limit)
+        return belief.scale.of(limit)
 
     def log_kept(self, constraint: Constraint) -> Numbers:
         """The logarithm of the chance that a full-size run of each candidate keeps this limit, by the model alone."""
@@ -126,17 +150,17 @@ class Beliefs:
         """A run that diverged counts as the worst seen; one that was killed tells nothing of its objective."""
         values = np.array([seen.objective for seen in self.history.observations])
         killed = np.array([seen.killed for seen in self.history.observations])
-        scale = objective_scale(values[np.isfinite(values)], self.history.problem.minimize)
+        scale = self.kinds.objective_scale(values[np.isfinite(values)], self.history.problem.minimize)
         levels = scale.of(values)
         levels[np.isnan(values)] = np.max(levels, initial=-math.inf, where=np.isfinite(levels))
         whole = np.isfinite(values) | ~killed
-        return self._belief(OBJECTIVE, whole, levels, np.zeros(len(values), dtype=bool), scale, ERROR)
+        return self._belief(OBJECTIVE, whole, levels, np.zeros(len(values), dtype=bool), scale, self.kinds.objective)
 
     def _spent(self, name: str) -> Belief | None:
         values = self._values(name)
         told = np.isfinite(values)
         killed = np.array([seen.killed for seen in self.history.observations])
-        return self._belief(name, told, _LOG.of(values), killed, _LOG, SPENDING) if told.any() else None
+        return self._belief(name, told, _LOG.of(values), killed, _LOG, self.kinds.spending) if told.any() else None
 
     def _metric(self, name: str) -> Belief | None:
         values = self._values(name)
@@ -145,7 +169,7 @@ class Beliefs:
             return None
         limit = next(constraint.limit for constraint in self.history.problem.constraints if constraint.metric == name)
         scale = metric_scale(values[told], limit)
-        return self._belief(name, told, scale.of(values), np.zeros(len(values), dtype=bool), scale, METRIC)
+        return self._belief(name, told, scale.of(values), np.zeros(len(values), dtype=bool), scale, self.kinds.metric)
 
     def _values(self, name: str) -> Numbers:
         return np.array([seen.metrics.get(name, math.nan) for seen in self.history.observations])

@@ -52,7 +52,7 @@ class GP:
     def of(cls, points: Points, values: Numbers, shape: Shape, frame: Frame) -> GP:
         covariance = matern(points.x, points.x, shape.lengths, frame.parameter) * shape.own(points.p, points.p)
         covariance += shape.shared(points, points, frame.trend)
-        covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + LEAST_VARIANCE
+        covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + points.doubt + LEAST_VARIANCE
         factor, failed = dpotrf(covariance, lower=1, clean=1)
         if failed:
             raise DataError("the values told cannot be told apart from each other", hint="tell each run once")
@@ -90,14 +90,28 @@ class GP:
         covariance: Numbers = self._before(a.point, b.point) - np.einsum("ij,ij->j", a.explained, b.explained)
         return covariance
 
-    def told(self, x: Numbers, fraction: float, value: float | None = None) -> GP:
+    def alike(self, a: Numbers, b: Numbers) -> Numbers:
+        """How all of these configurations resemble all of those, whatever the fractions: for `cross_covariance`."""
+        return matern(a, b, self.shape.lengths, self.frame.parameter)
+
+    def cross_covariance(self, a: Slice, b: Slice, alike: Numbers) -> Numbers:
+        """Of all configurations of one slice with all of another."""
+        own = float(self.shape.own(a.point.p, b.point.p)[0, 0])
+        shared = float(self.shape.shared(a.point, b.point, self.frame.trend)[0, 0])
+        covariance: Numbers = alike * own
+        covariance += shared
+        covariance -= a.explained.T @ b.explained
+        return covariance
+
+    def told(self, x: Numbers, fraction: float, value: float | None = None, doubt: float = 0.0) -> GP:
         """The process with one more value, at the same hyper-parameters; without a value, with the one it expects.
+        `doubt` is its variance beyond the noise.
 
         One row is added to the whitener, so that nothing is factored again.
         """
         here = self.slice(self.near(x[None, :]), fraction)
         row, n = here.explained[:, 0], len(self.points)
-        deviation = math.sqrt(float(here.variance[0]) + here.noise + LEAST_VARIANCE)
+        deviation = math.sqrt(float(here.variance[0]) + here.noise + doubt + LEAST_VARIANCE)
         surprise = 0.0 if value is None else value - float(here.mean[0])
         whitener = np.zeros((n + 1, n + 1))
         whitener[:n, :n] = self.whitener
@@ -107,6 +121,7 @@ class GP:
             np.vstack([self.points.x, x]),
             np.append(self.points.p, here.point.p),
             np.append(self.points.log_s, here.point.log_s),
+            np.append(self.points.doubts, doubt),
         )
         return replace(self, points=points, whitener=whitener, whitened=np.append(self.whitened, surprise / deviation))
 

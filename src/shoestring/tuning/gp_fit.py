@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.optimize import minimize
 
 from shoestring.tuning.candidates import Numbers
-from shoestring.tuning.gp_kernel import Frame, Points, Shape, prior
+from shoestring.tuning.gp_kernel import Frame, Points, Shape
 
 FIRST_STEPS, LATER_STEPS, LATE_STEPS = 60, 12, 5
 """Of L-BFGS: from the mean of the prior, from the hyper-parameters of one observation ago, and from there with so many
@@ -27,13 +27,13 @@ class LogPosterior:
     def __init__(self, points: Points, values: Numbers, frame: Frame) -> None:
         n = len(points)
         self._values, self._p = values, points.p
-        self._mean, self._deviation = prior(frame.parameters)
+        self._mean, self._deviation = frame.prior()
         self._apart = np.zeros((frame.parameters, n * n))
         for column, number in enumerate(frame.parameter):
             self._apart[number] += (np.subtract.outer(points.x[:, column], points.x[:, column]) ** 2).ravel()
         self._least = np.minimum.outer(points.p, points.p)
         self._along = frame.trend**2 * np.multiply.outer(points.log_s, points.log_s)
-        self._diagonal = np.diag_indices(n)
+        self._diagonal, self._doubt = np.diag_indices(n), points.doubt
 
     def __call__(self, theta: Numbers) -> tuple[float, Numbers]:
         """The density, up to a constant, and its gradient."""
@@ -42,11 +42,12 @@ class LogPosterior:
         u = np.sqrt(scales @ self._apart).reshape(n, n)
         decay = np.exp(-u)
         near = (1.0 + u + u * u / 3.0) * decay
-        line = shape.a + shape.b * p
+        a2, line = shape.a**2, 1.0 + shape.b * p
         own = np.multiply.outer(line, line) + shape.c2 * np.multiply.outer(p, p) + shape.e2 * self._least
+        own *= a2
         noise = shape.noise(p)
         covariance = near * own + self._along + shape.kappa2 * self._least + shape.c02
-        covariance[self._diagonal] += noise
+        covariance[self._diagonal] += noise + self._doubt
         factor, failed = dpotrf(covariance, lower=1, clean=1)
         if failed:
             return -_HOPELESS, np.zeros_like(theta)
@@ -65,10 +66,10 @@ class LogPosterior:
             [
                 scales / 6.0 * (self._apart @ steep),
                 [
-                    shape.a * towards.sum(),
-                    p @ towards,
-                    shape.c2 * (p @ along_p),
-                    shape.e2 * (at_place * self._least).sum(),
+                    (at_place * own).sum(),
+                    a2 * (p @ towards),
+                    a2 * shape.c2 * (p @ along_p),
+                    a2 * shape.e2 * (at_place * self._least).sum(),
                     shape.kappa2 * (pull * self._least).sum(),
                     shape.c02 * pull.sum(),
                     strength.sum(),
@@ -90,7 +91,7 @@ def most_likely(points: Points, values: Numbers, frame: Frame, start: Shape | No
         some = np.linspace(0, n - 1, MOST_POINTS).round().astype(np.intp)
         points, values = points.some(some), values[some]
     density = LogPosterior(points, values, frame)
-    mean, deviation = prior(frame.parameters)
+    mean, deviation = frame.prior()
 
     def surprise(theta: Numbers) -> tuple[float, Numbers]:
         value, gradient = density(theta)

@@ -2,12 +2,15 @@
 
 With p = ln(s) / ln(smallest s), which is 0 for all of the data and 1 for the smallest fraction:
 
-    k = Matern52(x, x') [(a + b p)(a + b p') + c^2 p p' + e^2 min(p, p')]      what configurations have of their own
+    k = Matern52(x, x') a^2 [(1 + b p)(1 + b p') + c^2 p p' + e^2 min(p, p')]  what configurations have of their own
       + c0^2 + trend^2 ln s ln s' + kappa^2 min(p, p')                         what all of them share
       + noise^2 exp(2 slope p)                                                 on the diagonal
 
 The shared terms integrate out a level, an exponent in s and a wandering from it. That the wandering is shared lets one
 run on all of the data lift every prediction made from small fractions.
+
+All that configurations have of their own is measured in a, at every fraction. If they differ by little at small ones,
+they are expected to differ by little at full size as well, and not to have nothing to do with each other.
 
 Paper: TrimTuner section III-A
 Differs from the paper: there the product of a Matern 5/2 and a linear kernel in the size of the data, after FABOLAS.
@@ -23,12 +26,13 @@ import numpy as np
 from shoestring.tuning.candidates import Numbers, Rows
 
 SQRT5 = math.sqrt(5.0)
-_NAMES = ("log_a", "b", "log_c", "log_e", "log_kappa", "log_c0", "log_noise", "slope")
-_PRIOR_MEAN = np.array([0.0, 0.0, -0.5, math.log(0.2), math.log(0.3), -0.5, math.log(0.05), 0.5])
-_PRIOR_DEVIATION = np.array([0.7, 0.7, 0.7, 0.7, 0.7, 0.5, 0.8, 0.5])
+NAMES = ("log_a", "b", "log_c", "log_e", "log_kappa", "log_c0", "log_noise", "slope")
+"""Of the hyper-parameters that come after the lengths."""
+_PRIOR_MEAN = np.array([-1.0, 0.0, -0.5, math.log(0.2), math.log(0.3), -0.5, math.log(0.05), 0.5])
+_PRIOR_DEVIATION = np.array([1.0, 0.7, 0.7, 0.7, 0.7, 0.5, 0.8, 0.5])
 _LENGTH_DEVIATION = 0.9
-"""Of the logarithm of a length, whose prior is centred at the width of the range. These priors are for values of unit
-variance and for coordinates from 0 to 1."""
+"""Of the logarithm of a length, whose prior is centred at the width of the range. These priors are for coordinates from
+0 to 1 and for values of unit variance or less: logarithms are divided by 1 at least, so a may well be a tenth."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,19 @@ class Points:
     x: Numbers
     p: Numbers
     log_s: Numbers
+    doubt: Numbers | float = 0.0
+    """Variance beyond the noise: of values that were not measured."""
 
     def __len__(self) -> int:
         return len(self.p)
 
+    @property
+    def doubts(self) -> Numbers:
+        """Of each run."""
+        return np.broadcast_to(self.doubt, len(self))
+
     def some(self, which: Rows) -> Points:
-        return Points(self.x[which], self.p[which], self.log_s[which])
+        return Points(self.x[which], self.p[which], self.log_s[which], self.doubts[which])
 
 
 @dataclass(frozen=True)
@@ -61,25 +72,25 @@ class Frame:
     def parameters(self) -> int:
         return int(self.parameter.max()) + 1 if len(self.parameter) else 0
 
+    def prior(self) -> tuple[Numbers, Numbers]:
+        """Of the hyper-parameters: means and deviations."""
+        return prior(self.parameters)
+
     def points(self, x: Numbers, log_s: Numbers) -> Points:
         p = log_s / math.log(self.smallest) if self.smallest < 1.0 else np.zeros_like(log_s)
         return Points(x, p, log_s)
 
 
 class Shape:
-    """The hyper-parameters: one length for each parameter, then those of `_NAMES`, as the vector that is searched."""
+    """The hyper-parameters: one length for each parameter, then those of `NAMES`, as the vector that is searched."""
 
     def __init__(self, theta: Numbers) -> None:
         self.theta = theta
-        own = theta[-len(_NAMES) :]
-        self.lengths: Numbers = np.exp(theta[: -len(_NAMES)])
+        own = theta[-len(NAMES) :]
+        self.lengths: Numbers = np.exp(theta[: -len(NAMES)])
         self.a, self.b = math.exp(own[0]), float(own[1])
         self.c2, self.e2, self.kappa2, self.c02 = (math.exp(2.0 * value) for value in own[2:6])
         self.noise2, self.slope = math.exp(2.0 * own[6]), float(own[7])
-
-    @classmethod
-    def usual(cls, parameters: int) -> Shape:
-        return cls(prior(parameters)[0])
 
     def noise(self, p: Numbers) -> Numbers:
         """The variance of one measurement."""
@@ -87,10 +98,10 @@ class Shape:
         return noise
 
     def own(self, p: Numbers, q: Numbers) -> Numbers:
-        """The factor in brackets, for all p with all q."""
-        linear = np.multiply.outer(self.a + self.b * p, self.a + self.b * q)
-        own: Numbers = linear + self.c2 * np.multiply.outer(p, q) + self.e2 * np.minimum.outer(p, q)
-        return own
+        """The factor a^2 [...], for all p with all q."""
+        line = np.multiply.outer(1.0 + self.b * p, 1.0 + self.b * q)
+        own: Numbers = line + self.c2 * np.multiply.outer(p, q) + self.e2 * np.minimum.outer(p, q)
+        return self.a**2 * own
 
     def shared(self, a: Points, b: Points, trend: float) -> Numbers:
         along = trend**2 * np.multiply.outer(a.log_s, b.log_s)

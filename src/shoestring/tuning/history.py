@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from shoestring.constraints import Constraint
 from shoestring.tuning.candidates import Candidates, Numbers, Rows
-from shoestring.tuning.constraints import Constraint
 from shoestring.tuning.observations import FULL, Observation
 from shoestring.values import Config
 

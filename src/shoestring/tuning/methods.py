@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from shoestring.tuning.history import History
 from shoestring.tuning.observations import FULL, Answer
 from shoestring.tuning.recommend import measured_answer
+
+Memory = Mapping[str, Any]
+"""Plain JSON data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,12 @@ class Method(Protocol):
 
     def recommend(self, history: History) -> Answer: ...
 
+    def memory(self) -> Memory:
+        """What it keeps from turn to turn: another one that recalls it goes on as this one would."""
+        ...
+
+    def recall(self, memory: Memory) -> None: ...
+
 
 class AtRandom:
     """Every candidate once, on all of the data, in an order drawn by lot."""
@@ -41,3 +51,9 @@ class AtRandom:
 
     def recommend(self, history: History) -> Answer:
         return measured_answer(history)
+
+    def memory(self) -> Memory:
+        return {}
+
+    def recall(self, memory: Memory) -> None:
+        """Nothing: each draw follows from the seed and what was told."""

@@ -1,4 +1,4 @@
-"""Methods that choose by models: what they share, and two that always use all of the data."""
+"""Methods that choose by models: what they share, and those that always use all of the data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from shoestring.tuning.candidates import Numbers
 from shoestring.tuning.gp_kernel import Shape
 from shoestring.tuning.history import Flags, History
 from shoestring.tuning.incumbent import levels, recommended
-from shoestring.tuning.methods import Choice
-from shoestring.tuning.mf_eic import log_eic
+from shoestring.tuning.methods import Choice, Memory
+from shoestring.tuning.mf_eic import log_eic, log_expected_improvement
 from shoestring.tuning.observations import FULL, Answer
 from shoestring.tuning.recommend import measured_answer
 from shoestring.tuning.start import spread
@@ -35,10 +35,10 @@ class ByModel(ABC):
 
     def __init__(self) -> None:
         self._starts: Mapping[str, Shape] = {}
-        self._known: Beliefs | None = None
+        self._known: tuple[History, Beliefs] | None = None
 
     def choose(self, history: History) -> Choice:
-        first = self._first(history, self.first_fraction(history))
+        first = self.first_run(history) or self._by_lot(history)
         if first is not None:
             return first
         beliefs = self._beliefs(history)
@@ -51,6 +51,12 @@ class ByModel(ABC):
             return measured_answer(history)
         return recommended(self._beliefs(history))
 
+    def memory(self) -> Memory:
+        return {"shapes": {name: shape.theta.tolist() for name, shape in self._starts.items()}}
+
+    def recall(self, memory: Memory) -> None:
+        self._starts = {name: Shape(np.array(theta)) for name, theta in memory["shapes"].items()}
+
     def first_fraction(self, history: History) -> float:  # noqa: ARG002 - of some methods
         return FULL
 
@@ -58,8 +64,9 @@ class ByModel(ABC):
     def by_model(self, beliefs: Beliefs) -> Choice:
         """The next run, once there is something to believe."""
 
-    def _first(self, history: History, fraction: float) -> Choice | None:
-        """The next of the first runs; a draw by lot while no run has told an objective; None when models can choose."""
+    def first_run(self, history: History) -> Choice | None:
+        """The next of the runs that are made whatever they tell, if there is one left."""
+        fraction = self.first_fraction(history)
         left = history.untried[:, history.problem.fractions.index(fraction)]
         begun = len(history.observations) + len(history.pending)
         if begun < self.first_runs:
@@ -67,25 +74,40 @@ class ByModel(ABC):
             for row in rows[begun:] + rows[:begun]:
                 if left[row]:
                     return Choice(row, fraction, f"one of the first, spread over the space, on {share(fraction)}")
+        return None
+
+    def _by_lot(self, history: History) -> Choice | None:
+        """While no run has told an objective; None when models can choose."""
         if any(math.isfinite(seen.objective) for seen in history.observations):
             return None
-        rng = np.random.default_rng([history.problem.seed, 2, begun])
+        fraction = self.first_fraction(history)
+        left = history.untried[:, history.problem.fractions.index(fraction)]
+        rng = np.random.default_rng([history.problem.seed, 2, len(history.observations) + len(history.pending)])
         if not left.any():
             left, fraction = history.untried[:, -1], FULL
         return Choice(int(rng.choice(np.flatnonzero(left))), fraction, "drawn by lot: no run has told an objective yet")
 
+    def believe(self, history: History, starts: Mapping[str, Shape]) -> Beliefs:
+        """The models of this method, fitted from these hyper-parameters on."""
+        return Beliefs(history, starts)
+
     def _beliefs(self, history: History) -> Beliefs:
         """Those of the last turn if nothing has changed."""
-        known = None if self._known is None else self._known.history
-        if (
-            known is None
-            or len(known.observations) != len(history.observations)
-            or known.pending != history.pending
-            or known.usd_per_hour is not history.usd_per_hour
-        ):
-            self._known = Beliefs(history, self._starts)
-        assert self._known is not None
-        return self._known
+        if self._known is None or _has_news(self._known[0], history):
+            self._known = history, self.believe(history, self._starts)
+        return self._known[1]
+
+
+class Ei(ByModel):
+    """Expected improvement on the best objective measured on all of the data, without regard to limits."""
+
+    def by_model(self, beliefs: Beliefs) -> Choice:
+        history = beliefs.history
+        whole = [row for row, seen in history.measured.items() if math.isfinite(seen.objective) and not seen.killed]
+        ahead = beliefs.objective.at(FULL)
+        best = levels(beliefs)[whole].min() if whole else ahead.mean.min()
+        worth = log_expected_improvement(ahead.mean, ahead.deviation, float(best))
+        return Choice(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement")
 
 
 class Eic(ByModel):
@@ -112,6 +134,14 @@ class EicPerDollarFromTwo(EicPerDollar):
     """The same, with two first runs instead of four: what a start on all of the data saves most by."""
 
     first_runs = 2
+
+
+def _has_news(known: History, now: History) -> bool:
+    return (
+        len(known.observations) != len(now.observations)
+        or known.pending != now.pending
+        or known.usd_per_hour is not now.usd_per_hour
+    )
 
 
 def largest(worth: Numbers, allowed: Flags) -> int:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shoestring.tuning.constraints import COST, SECONDS, Constraint
+from shoestring.constraints import COST, SECONDS, Constraint
 from shoestring.units import show_number
 from shoestring.values import Config
 

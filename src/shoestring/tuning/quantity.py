@@ -7,16 +7,20 @@ ln seconds - ln s. Models are fitted to targets of about unit variance around 0;
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from shoestring.tuning.candidates import Candidates, Numbers, Rows
+from shoestring.tuning.gaussian_draws import GaussianDraws
 from shoestring.tuning.gp import GP, Slice
 from shoestring.tuning.gp_fit import most_likely
 from shoestring.tuning.gp_kernel import Frame, Points, Shape
 from shoestring.tuning.history import Flags
 from shoestring.tuning.observations import FULL
+from shoestring.tuning.prediction import Prediction
 from shoestring.tuning.scales import Scale
 
 
@@ -27,10 +31,17 @@ class Trend:
     power: float
     spread: float
 
+    def frame(self, parameter: Rows, smallest: float, scale: Scale, unit: float) -> Frame:
+        """Of a model of this quantity divided by `unit`."""
+        return Frame(parameter, self.spread / unit if scale.logarithmic else self.spread, smallest)
+
 
 ERROR = Trend(-0.3, 0.2)
 SPENDING = Trend(1.0, 0.3)
 METRIC = Trend(0.0, 0.2)
+LEAST_SETTLED = 1e-3
+"""If less of the doubt ends by it, a run that was ended early says nothing new."""
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -43,21 +54,6 @@ class Measured:
     """On the scale."""
     at_least: Flags
     """Of a run that was ended before its end: the level is the least it would have come to."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """On the scale of the quantity, of each candidate at one fraction."""
-
-    mean: Numbers
-    deviation: Numbers
-    noise: float
-    """Standard deviation that one measurement adds."""
-
-    @property
-    def measured_deviation(self) -> Numbers:
-        """Of what a run would measure."""
-        return np.hypot(self.deviation, self.noise)
 
 
 class Belief:
@@ -80,16 +76,17 @@ class Belief:
         known = ~measured.at_least
         self._centre = float(np.mean(targets[known] if known.any() else targets))
         self._unit = scale.deviation(targets[known] if known.any() else targets)
-        slope = trend.spread / self._unit if scale.logarithmic else trend.spread
-        self._frame = Frame(candidates.parameter, slope, smallest)
+        self._frame = trend.frame(candidates.parameter, smallest, scale, self._unit)
         points = self._frame.points(candidates.x[measured.rows], measured.log_s)
         values = (targets - self._centre) / self._unit
         if measured.at_least.any():
-            values = self._lifted(points, values, measured.at_least, start or Shape.usual(candidates.parameters))
+            usual = start or Shape(self._frame.prior()[0])
+            points, values = self._bounded(points, values, measured.at_least, usual)
         shape = most_likely(points, values, self._frame, start)
         self._gp = GP.of(points, values, shape, self._frame)
         self._near: Numbers | None = None
         self._slices: dict[float, Slice] = {}
+        self._alike: dict[bytes, Numbers] = {}
 
     @property
     def shape(self) -> Shape:
@@ -118,6 +115,18 @@ class Belief:
         share: Numbers = np.clip(shared**2 / (full.variance * (here.variance + here.noise)), 0.0, 1.0)
         return share
 
+    def covariance(self, rows: Rows, fraction: float, others: Rows, other_fraction: float) -> Numbers:
+        """Of the values of all rows at one fraction with those of all others at another: rows x others."""
+        here, there = self._slice(fraction, rows), self._slice(other_fraction, others)
+        key = others.tobytes()
+        if key not in self._alike:  # the others stay the same while many rows are looked at
+            self._alike[key] = self._gp.alike(self._candidates.x, self._candidates.x[others])
+        return self._unit**2 * self._gp.cross_covariance(here, there, self._alike[key][rows])
+
+    def draws(self, targets: Rows, count: int, seed: Sequence[int]) -> GaussianDraws:
+        """Full-size values of the targets, drawn together, and what becomes of them after one more run."""
+        return GaussianDraws(self, targets, count, seed)
+
     def _slice(self, fraction: float, rows: Rows | None) -> Slice:
         if rows is not None and fraction not in self._slices:
             return self._gp.slice(self._resemblance()[:, rows], fraction)
@@ -131,18 +140,33 @@ class Belief:
             self._near = self._gp.near(self._candidates.x)
         return self._near
 
-    def _lifted(self, points: Points, values: Numbers, at_least: Flags, shape: Shape) -> Numbers:
-        """Values of runs that were ended early: what they reached, or what the others let expect if that is more.
-
-        Not the mean of all that lies beyond, which a single early kill would carry far off, and all else with it.
-        """
+    def _bounded(self, points: Points, values: Numbers, at_least: Flags, shape: Shape) -> tuple[Points, Numbers]:
+        """The data with what runs that were ended early would have come to, each value as vague as it is."""
         known = np.flatnonzero(~at_least)
         if not len(known):
-            return values
-        process = GP.of(points.some(known), values[known], shape, self._frame)
-        lifted = values.copy()
-        for killed in np.flatnonzero(at_least):
-            near = process.near(points.x[killed][None, :])
-            expected = process.mean(near, math.exp(points.log_s[killed]))[0]
-            lifted[killed] = max(values[killed], expected)
-        return lifted
+            return points, values
+        process, values = GP.of(points.some(known), values[known], shape, self._frame), values.copy()
+        for ended in np.flatnonzero(at_least):
+            x, fraction = points.x[ended], math.exp(points.log_s[ended])
+            here = process.slice(process.near(x[None, :]), fraction)
+            told = beyond(float(here.mean[0]), float(here.variance[0]) + here.noise, float(values[ended]))
+            if told is not None:
+                process = process.told(x, fraction, *told)
+                known, values[ended] = np.append(known, ended), told[0]
+        return process.points, values[known]
+
+
+def beyond(mean: float, variance: float, bound: float) -> tuple[float, float] | None:
+    """A measurement that was expected to have this mean and variance would have exceeded the bound. The value and the
+    variance of a look at it that tells as much; None if nothing else was to be expected.
+
+    After such a look, mean and variance are those of the normal distribution cut off at the bound (assumed-density
+    filtering). To take the bound itself for measured, or the mean beyond it, would be too sure of either.
+    """
+    deviation = math.sqrt(variance)
+    u = (mean - bound) / deviation
+    pull = math.exp(-0.5 * u * u - _LOG_SQRT_2PI - float(log_ndtr(u)))
+    settled = pull * (pull + u)
+    if settled < LEAST_SETTLED:
+        return None
+    return mean + deviation * pull / settled, variance * max(1.0 - settled, 0.0) / settled

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
-from shoestring.tuning.constraints import Constraint
 from shoestring.tuning.history import History
 from shoestring.tuning.observations import Answer, Observation, Outlook
 

@@ -15,13 +15,13 @@ def spread(candidates: Candidates, count: int, seed: int) -> list[int]:
     cube = (strata + rng.random(strata.shape)) / count
     chosen: list[int] = []
     for point in cube:
-        apart = ((candidates.x - _encoded(point, candidates)) ** 2).sum(axis=1)
+        apart = ((candidates.x - encoded(point, candidates)) ** 2).sum(axis=1)
         apart[chosen] = np.inf
         chosen.append(int(apart.argmin()))
     return chosen
 
 
-def _encoded(point: Numbers, candidates: Candidates) -> Numbers:
+def encoded(point: Numbers, candidates: Candidates) -> Numbers:
     """A point of the cube in the columns of the candidates; of a choice it names one option."""
     encoded = np.zeros(len(candidates.parameter))
     for number in range(candidates.parameters):

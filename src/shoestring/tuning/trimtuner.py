@@ -13,8 +13,8 @@ import numpy as np
 
 from shoestring.tuning.beliefs import Beliefs
 from shoestring.tuning.history import History
-from shoestring.tuning.incumbent import SURE, favourite, levels
-from shoestring.tuning.methods import Choice
+from shoestring.tuning.incumbent import favourite, levels
+from shoestring.tuning.methods import Choice, Memory
 from shoestring.tuning.mf_eic import best_run, log_eic
 from shoestring.tuning.model_methods import ByModel, largest, share
 from shoestring.tuning.observations import FULL
@@ -22,6 +22,8 @@ from shoestring.values import Config
 
 SETTLED = 3
 """A favourite that stays it for so many observations in a row is run on all of the data."""
+SURE = 0.8
+"""The chance to keep all limits of a favourite that is expected to."""
 MOST_SMALL_RUNS = 10
 """After so many runs on a part of the data, one on all of it is due, whatever it costs."""
 
@@ -37,6 +39,13 @@ class TrimTuner(ByModel):
         self._favourite: Config = {}
         self._stayed, self._seen = 0, -1
 
+    def memory(self) -> Memory:
+        return {**super().memory(), "favourite": self._favourite, "stayed": self._stayed, "seen": self._seen}
+
+    def recall(self, memory: Memory) -> None:
+        super().recall(memory)
+        self._favourite, self._stayed, self._seen = memory["favourite"], memory["stayed"], memory["seen"]
+
     def first_fraction(self, history: History) -> float:
         return history.problem.smallest
 
@@ -51,12 +60,16 @@ class TrimTuner(ByModel):
         anchor = self._anchor(beliefs, standard)
         if anchor is not None:
             return anchor
+        return self.worth_most(beliefs, standard)
+
+    def worth_most(self, beliefs: Beliefs, standard: float | None) -> Choice:
+        """The run to learn most from, where no rule asks for another."""
         row, fraction = best_run(beliefs, standard)
         return Choice(row, fraction, f"most improvement to be learned for a dollar, on {share(fraction)}")
 
     def _standard(self, beliefs: Beliefs, leader: int) -> float | None:
         """What is to be improved on: the best measured, else what is predicted of the favourite. Nothing, while full
-        runs have only broken limits and no candidate is sure to keep them: then one that does is sought first."""
+        runs have only broken limits and the favourite is not sure to keep them: then one that does is sought first."""
         history = beliefs.history
         best = history.best_measured()
         if best is None and len(history.infeasible) and beliefs.log_feasible()[leader] < math.log(SURE):

@@ -1,0 +1,66 @@
+"""Constrained expected accuracy is its formula."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import shoestring as ss
+from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.cea import cea, chance_kept
+from shoestring.tuning.observations import Suggestion
+from shoestring.tuning.optimizer import Optimizer
+from shoestring.tuning.printed_gp import PrintedBeliefs
+
+
+def told(goal: str, direction: str = "maximize", kind: type[Beliefs] = PrintedBeliefs, top: float = 1.0) -> Beliefs:
+    one = Optimizer(
+        {"x": ss.integer(0, 9)},
+        **{direction: goal},
+        constraints=["cost <= 0.30", "recall >= 0.6"],
+        fractions=[0.25, 1.0],
+    )
+    for x in (0, 3, 6, 9):
+        value = top * (0.5 + 0.04 * x)
+        one.tell(Suggestion({"x": x}, 0.25), cost=0.02 + 0.01 * x, recall=0.55 + 0.02 * x, **{goal: value})
+    return kind(one._history(), {})
+
+
+@pytest.mark.parametrize("fraction", [0.25, 1.0])
+def test_it_is_the_predicted_accuracy_times_the_chance_to_keep_each_limit(fraction: float) -> None:
+    beliefs = told("accuracy")
+    accuracy = 1.0 - beliefs.objective.at(fraction).mean
+    cost, recall = (limit.posterior.at(fraction) for limit in beliefs.limits())
+    cheap = norm.cdf((math.log(0.30) - cost.mean) / cost.measured_deviation)
+    good = norm.sf((math.log(0.6) - recall.mean) / recall.measured_deviation)
+    assert cea(beliefs, fraction) == pytest.approx(accuracy * cheap * good)
+    rows = np.array([2, 7])
+    assert cea(beliefs, fraction, rows) == pytest.approx(cea(beliefs, fraction)[rows])
+
+
+def test_the_chance_of_limits_with_known_prices_is_that_of_the_beliefs() -> None:
+    beliefs = told("accuracy", kind=Beliefs)
+    assert np.log(chance_kept(beliefs)) == pytest.approx(beliefs.log_feasible())
+
+
+@pytest.mark.parametrize(
+    ("goal", "direction", "kind", "top"),
+    [
+        ("reward", "maximize", PrintedBeliefs, -70.0),
+        ("loss", "minimize", PrintedBeliefs, 7.0),
+        ("loss", "minimize", Beliefs, 7.0),
+        ("accuracy", "maximize", Beliefs, 1.0),
+    ],
+)
+def test_where_there_is_no_accuracy_better_is_still_worth_more(
+    goal: str, direction: str, kind: type[Beliefs], top: float
+) -> None:
+    beliefs = told(goal, direction, kind, top)
+    order = np.argsort(beliefs.objective.at(1.0).mean)
+    worth = (cea(beliefs, 1.0) / chance_kept(beliefs))[order]
+    assert (worth >= 0.0).all()
+    assert (np.diff(worth) <= 1e-12).all()
+    assert worth[0] > worth[-1]

@@ -1,0 +1,142 @@
+"""The paper's own method: its kernels, its first runs, its recommendations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.cea import cea, chance_kept
+from shoestring.tuning.entropy_methods import TrimTunerGpAsPrinted
+from shoestring.tuning.filters import ByLot
+from shoestring.tuning.incumbent_printed import answer, as_printed, as_published, best_whatever_the_limits
+from shoestring.tuning.named import METHODS
+from shoestring.tuning.next_incumbent import SURE
+from shoestring.tuning.printed_gp import PrintedFrame
+from shoestring.tuning.quantity import Belief
+from tests.tuning.believed import believed, printed
+from tests.tuning.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
+
+OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
+
+
+@pytest.mark.parametrize("falling", [True, False], ids=["objective", "cost"])
+def test_the_kernel_is_a_matern_times_a_line_in_the_size(falling: bool) -> None:
+    beliefs = printed()
+    belief = beliefs.objective if falling else beliefs.limits()[0].posterior
+    assert isinstance(belief, Belief)
+    process, shape = belief._gp, belief.shape
+    t = 1.0 - process.points.log_s / np.log(FRACTIONS[0])
+    phi = np.stack([np.ones_like(t), (1.0 - t) ** 2 if falling else t], axis=1)
+    root = shape.a * np.array([[1.0, 0.0], [shape.b, np.sqrt(shape.c2)]])
+    apart = (process.points.x[:, None, :] - process.points.x) / shape.lengths[process.frame.parameter]
+    r = np.sqrt(5.0 * (apart**2).sum(axis=2))
+    written_out = (1 + r + r**2 / 3) * np.exp(-r) * (phi @ root @ root.T @ phi.T)
+    inverse = process.whitener.T @ process.whitener
+    covariance = np.linalg.inv(inverse) - np.diag(shape.noise(process.points.p))
+    assert covariance == pytest.approx(written_out, abs=1e-6)
+    assert isinstance(process.frame, PrintedFrame)
+
+
+def test_costs_are_modelled_even_where_prices_are_known_and_their_median_counts() -> None:
+    beliefs = printed()
+    assert beliefs.history.usd_per_hour is None
+    (limit,) = beliefs.limits()
+    assert beliefs.expected_cost(0.25) == pytest.approx(np.exp(limit.posterior.at(0.25).mean))
+    assert limit.level == pytest.approx(np.full(len(limit.level), np.log(LIMIT_USD)))
+
+
+@pytest.mark.parametrize("method", ["trimtuner_gp_as_printed", "fabolas"])
+def test_one_configuration_is_run_at_four_sizes_first(method: str) -> None:
+    one = optimizer(method=method)
+    first = [one.ask() for _ in range(4)]
+    assert [suggestion.fraction for suggestion in first] == list(FRACTIONS[:4])
+    assert all(suggestion.config == first[0].config for suggestion in first)
+    for suggestion in first:
+        run(one, suggestion)
+    assert "sizes first" not in one.ask().why
+    others = {str(optimizer(method=method, seed=seed).ask().config) for seed in range(5)}
+    assert len(others) > 1
+
+
+def test_with_all_of_the_data_only_one_run_is_enough_to_begin() -> None:
+    one = optimizer(method="trimtuner_gp_as_printed", fractions=[1.0])
+    for _ in range(3):
+        run(one, one.ask())
+    assert {seen.fraction for seen in one.observations} == {1.0}
+
+
+def test_in_print_the_best_of_those_sure_to_keep_the_limits_is_recommended() -> None:
+    beliefs = printed(25)
+    sure = chance_kept(beliefs) >= SURE
+    assert sure.any()
+    row = as_printed(beliefs)
+    assert sure[row]
+    assert beliefs.objective.at(1.0).mean[row] == beliefs.objective.at(1.0).mean[sure].min()
+
+
+def test_in_print_if_none_is_sure_constrained_expected_accuracy_decides() -> None:
+    beliefs = printed(25, constraints="cost <= 0.00001")
+    assert chance_kept(beliefs).max() < SURE
+    assert as_printed(beliefs) == int(cea(beliefs, 1.0).argmax())
+
+
+def test_the_published_code_recommends_only_what_was_run() -> None:
+    beliefs = printed(25)
+    visited = sorted(set(beliefs.history.rows))
+    row = as_published(beliefs)
+    assert row in visited
+    assert cea(beliefs, 1.0)[row] == cea(beliefs, 1.0)[visited].max()
+
+
+@pytest.mark.parametrize("kind", [believed, printed], ids=["our models", "the paper's"])
+def test_an_answer_tells_what_was_measured_and_predicts_the_rest(kind: object) -> None:
+    beliefs: Beliefs = kind(25)  # type: ignore[operator]
+    history = beliefs.history
+    (measured, seen), *_ = history.feasible.items()
+    assert answer(beliefs, measured).measured
+    assert answer(beliefs, measured).objective == seen.objective
+    row = next(row for row in range(len(history.candidates)) if row not in history.measured)
+    assert not answer(beliefs, row).measured
+    assert beliefs.objective.at(1.0).mean[best_whatever_the_limits(beliefs)] == beliefs.objective.at(1.0).mean.min()
+
+
+@pytest.mark.parametrize("method", OF_ENTROPY)
+def test_several_suggestions_at_once_differ_and_know_of_each_other(method: str) -> None:
+    one = optimizer(method=method)
+    for _ in range(5):
+        run(one, one.ask())
+    found = [one.ask() for _ in range(3)]
+    assert len({(str(suggestion.config), suggestion.fraction) for suggestion in found}) == 3
+
+
+def test_filters_and_incumbents_can_be_chosen() -> None:
+    one = optimizer()
+    one._method = TrimTunerGpAsPrinted(ByLot(0.02), as_published)
+    for _ in range(6):
+        run(one, one.ask())
+    assert one.best().config in [seen.config for seen in one.observations]
+
+
+def test_mended_it_finds_the_optimum_for_less_than_runs_on_all_of_the_data() -> None:
+    mended = spent_until_good(optimizer(method="trimtuner_gp"), 0.97, budget_usd=0.5)
+    assert mended < 0.5
+    assert mended <= spent_until_good(optimizer(method="eic"), 0.97, budget_usd=0.5)
+
+
+def test_fabolas_asks_the_same_whatever_the_limits_are() -> None:
+    strict, lax = (optimizer(method="fabolas", constraints=f"cost <= {usd}") for usd in (0.001, 10.0))
+    for _ in range(7):
+        suggestion = strict.ask()
+        assert suggestion == lax.ask()
+        run(strict, suggestion)
+        run(lax, suggestion)
+    assert strict.best().config == lax.best().config
+
+
+def test_expected_improvement_alone_runs_on_all_of_the_data() -> None:
+    one = optimizer(method="ei")
+    for _ in range(6):
+        run(one, one.ask())
+    assert {seen.fraction for seen in one.observations} == {1.0}
+    assert set(OF_ENTROPY) <= set(METHODS)
