@@ -82,10 +82,8 @@ def ours(method: str | Method, configs: list[Config], observations: int) -> Call
         constraints=[f"cost <= {LIMIT_USD}"],
         fractions=FRACTIONS,
         usd_per_hour=lambda config: float(config["vcpus"]) * 0.05,
-        method=method if isinstance(method, str) else "random",
+        method=method,
     )
-    if not isinstance(method, str):
-        optimizer._method = method
 
     def tell(suggestion: Suggestion) -> None:
         seen = run(suggestion.config, suggestion.fraction)

@@ -111,8 +111,7 @@ def test_several_suggestions_at_once_differ_and_know_of_each_other(method: str) 
 
 
 def test_filters_and_incumbents_can_be_chosen() -> None:
-    one = optimizer()
-    one._method = TrimTunerGpAsPrinted(ByLot(0.02), as_published)
+    one = optimizer(method=TrimTunerGpAsPrinted(ByLot(0.02), as_published))
     for _ in range(6):
         run(one, one.ask())
     assert one.best().config in [seen.config for seen in one.observations]

@@ -22,7 +22,7 @@ from shoestring.errors import SpecError
 from shoestring.tuning.beliefs import HOUR_S
 from shoestring.tuning.candidates import Candidates, Numbers, key
 from shoestring.tuning.history import History, Problem
-from shoestring.tuning.methods import Memory
+from shoestring.tuning.methods import Memory, Method
 from shoestring.tuning.named import METHODS
 from shoestring.tuning.observations import FULL, Answer, Observation, Suggestion
 from shoestring.tuning.pool import pool_of
@@ -46,14 +46,15 @@ class Optimizer:
         fractions: Iterable[float] = (FULL,),
         usd_per_hour: Callable[[Config], float] | float | None = None,
         seed: int = 0,
-        method: str = "trimtuner",
+        method: str | Method = "trimtuner",
     ) -> None:
         """`space` is a space as for `tune`, or a list of configurations; `candidates`, where given, are the only ones
         of the space. `usd_per_hour` is what a run of a configuration costs an hour: with it only times have to be
-        learned, and telling the seconds is enough."""
+        learned, and telling the seconds is enough. A `method` that is no name is asked itself, for instance
+        `TrimTunerGpAsPrinted(ByDirect(0.1))`."""
         if (minimize is None) == (maximize is None):
             raise SpecError("one objective is needed", hint="name the metric: minimize='loss' or maximize='accuracy'")
-        if method not in METHODS:
+        if isinstance(method, str) and method not in METHODS:
             raise SpecError(f"method {method!r} is unknown", hint=did_you_mean(method, METHODS))
         self._problem = Problem(
             objective=str(minimize if minimize is not None else maximize),
@@ -65,7 +66,7 @@ class Optimizer:
         )
         self._pool = pool_of(space, candidates)
         self._prices: tuple[Candidates, Numbers] | None = None
-        self._method = METHODS[method]()
+        self._method = METHODS[method]() if isinstance(method, str) else method
         self._observations: list[Observation] = []
         self._rows: list[int] = []
         self._pending: list[tuple[int, float]] = []
