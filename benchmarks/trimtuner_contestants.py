@@ -10,9 +10,9 @@ from benchmarks.trimtuner_peers import OptunaSearch, RandomSearch
 from benchmarks.trimtuner_play import Evaluation, Player
 from benchmarks.trimtuner_rows import DEFAULT
 from benchmarks.trimtuner_tables import Table
+from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.tuning.candidates import key
-from shoestring.tuning.constraints import Constraint
 from shoestring.tuning.observations import Suggestion
 from shoestring.tuning.optimizer import Optimizer
 
