@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import parser, publish
-from benchmarks.trimtuner_contestants import contestants, one_thread
+from benchmarks.trimtuner_contestants import ON_THE_PAPERS_TABLES, contestants, one_thread
 from benchmarks.trimtuner_play import Curve, play
 from benchmarks.trimtuner_plot import draw
 from benchmarks.trimtuner_rows import DEFAULT, Results, details, per_table, promised, show
@@ -29,9 +29,11 @@ MAX_EVALUATIONS = 160
 """Enough to spend nearly all of the budget also by small runs: money is what is counted."""
 OTHER_LIMITS = (0.5, 0.7, 1.5)
 QUICK_TABLES = ("rnn", "mnist/epochs")
-SLOW = "optuna_gp"
+PAPERS_EVALUATIONS = 48
+"""As in the paper, on whose tables its own methods play: four first runs and 44 more."""
+SLOW = ("optuna_gp", "botorch")
 SLOW_SEEDS = 5
-"""Of the one method that takes a second to think: a look, on the paper's tables only."""
+"""Of peers that take about a second to think: a look, on the paper's tables only, with as many evaluations."""
 PROCESSES = 2
 
 Task = tuple[Table, str, Sequence[int]]
@@ -41,15 +43,15 @@ Task = tuple[Table, str, Sequence[int]]
 def tasks(tables: Sequence[Table], methods: Sequence[str], seeds: int) -> Iterator[Task]:
     """Slow ones first, so that no process is left alone at the end."""
     everyone = [(table, method) for method in methods for table in tables if plays(method, table)]
-    for table, method in sorted(everyone, key=lambda pair: (pair[1] != SLOW, pair[1] != DEFAULT)):
-        count = min(seeds, SLOW_SEEDS) if method == SLOW else seeds
+    for table, method in sorted(everyone, key=lambda pair: (pair[1] not in SLOW, pair[1] != DEFAULT)):
+        count = min(seeds, SLOW_SEEDS) if method in SLOW else seeds
         for first in range(0, count, 5):
             yield table, method, range(first, min(first + 5, count))
 
 
 def plays(method: str, table: Table) -> bool:
     """Other limits are asked of two methods only."""
-    if method == SLOW:
+    if method in (*SLOW, *ON_THE_PAPERS_TABLES):
         return table.family == "trimtuner"
     return table.family != "limits" or method in (DEFAULT, "eic")
 
@@ -57,7 +59,8 @@ def plays(method: str, table: Table) -> bool:
 def played(task: Task) -> list[Curve]:
     table, method, seeds = task
     make = contestants()[method]
-    return [play(table, make(table, seed), BUDGET_LIMITS * table.limit_usd, MAX_EVALUATIONS) for seed in seeds]
+    most = PAPERS_EVALUATIONS if method in (*SLOW, *ON_THE_PAPERS_TABLES) else MAX_EVALUATIONS
+    return [play(table, make(table, seed), BUDGET_LIMITS * table.limit_usd, most) for seed in seeds]
 
 
 def main() -> None:
@@ -73,7 +76,7 @@ def main() -> None:
     methods = list(contestants())
     if args.quick:
         tables = [table for table in tables if table.name in QUICK_TABLES]
-        methods = [method for method in methods if method != SLOW]
+        methods = [method for method in methods if method not in (*SLOW, *ON_THE_PAPERS_TABLES)]
     else:
         tables += [table.limited(factor) for table in tables if table.family == "trimtuner" for factor in OTHER_LIMITS]
     results = Results(tables, runs(tables, methods, QUICK_SEEDS if args.quick else SEEDS))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
+from benchmarks.trimtuner_botorch import BotorchSearch
 from benchmarks.trimtuner_peers import OptunaSearch, RandomSearch
 from benchmarks.trimtuner_play import Evaluation, Player
 from benchmarks.trimtuner_rows import DEFAULT
@@ -53,17 +54,30 @@ class Ours:
             return None
 
 
-OURS = (DEFAULT, "eic", "eic_usd", "eic_usd_2")
+EVERYWHERE = (DEFAULT, "eic", "eic_usd", "eic_usd_2")
+ON_THE_PAPERS_TABLES = (
+    "trimtuner_gp",
+    "trimtuner_dt",
+    "trimtuner_gp_as_printed",
+    "trimtuner_dt_as_printed",
+    "fabolas",
+    "ei",
+)
+"""The paper's own methods, as printed and corrected, and what it compares them with."""
 
 
 def contestants() -> dict[str, Callable[[Table, int], Player]]:
     """Each makes a player of a table and a seed."""
-    found: dict[str, Callable[[Table, int], Player]] = {method: partial(Ours, method=method) for method in OURS}
+    found: dict[str, Callable[[Table, int], Player]] = {
+        method: partial(Ours, method=method) for method in (*EVERYWHERE, *ON_THE_PAPERS_TABLES)
+    }
     found["random"] = RandomSearch
     if find_spec("optuna"):
         found["optuna_tpe"] = partial(OptunaSearch, sampler="tpe")
         if find_spec("torch"):
             found["optuna_gp"] = partial(OptunaSearch, sampler="gp")
+    if find_spec("botorch"):
+        found["botorch"] = BotorchSearch
     return found
 
 
