@@ -14,6 +14,7 @@ from benchmarks.trimtuner_tables import Table
 from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.tuning.candidates import key
+from shoestring.tuning.methods import Method
 from shoestring.tuning.observations import Suggestion
 from shoestring.tuning.optimizer import Optimizer
 
@@ -21,7 +22,7 @@ from shoestring.tuning.optimizer import Optimizer
 class Ours:
     """The ask/tell optimiser, which knows prices and has to learn times."""
 
-    def __init__(self, table: Table, seed: int, method: str) -> None:
+    def __init__(self, table: Table, seed: int, method: str | Method) -> None:
         self.table = table
         self.row = {key(config): row for row, config in enumerate(table.configs)}
         self.column = {fraction: column for column, fraction in enumerate(table.fractions)}
