@@ -16,6 +16,7 @@ ALL: dict[str, tuple[str, ...]] = {
     "placement": (),
     "lifetimes": (),
     "scispot": (),
+    "recommend": (),
     "service": (),
     "seer": ("--seeds", "3"),
 }
