@@ -38,11 +38,15 @@ def draw(results: Results, path: Path) -> None:
 
 
 def _curves(panel: Any, results: Results, table: str, limit_usd: float) -> None:
+    from matplotlib import colormaps
+
     methods = list(dict.fromkeys(method for _, method in results.curves))
+    colours = colormaps["tab20"].colors
     for (name, method), curves in results.curves.items():
         if name != table:
             continue
-        colour = f"C{methods.index(method)}"
+        place = methods.index(method)
+        colour = colours[(2 * place) % len(colours) + (2 * place) // len(colours)]  # strong ones first, then pale ones
         for score, style in (("strict", "-"), ("accuracy_c", ":")):
             spent, worth = mean_curve((curve.usd, getattr(curve, score)) for curve in curves)
             label = method if score == "strict" else None
@@ -52,7 +56,7 @@ def _curves(panel: Any, results: Results, table: str, limit_usd: float) -> None:
     panel.set_title(table, fontsize=10)
     panel.set_xlabel("spent, in limits")
     panel.set_ylabel("of the feasible optimum")
-    panel.legend(fontsize=7, loc="lower right")
+    panel.legend(fontsize=6, loc="upper left")  # where nothing is spent yet, no curve is
 
 
 def _savings(panel: Any, results: Results, axis: str, what: str) -> None:
