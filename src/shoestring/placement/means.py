@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoestring.kernel import decisions as d
-from shoestring.kernel.types import Offer
+from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.placement.matching import RETRY
 
@@ -22,6 +22,11 @@ def no_maximum(_state: RunView, _offer: Offer) -> None:
 
 def free_usd(state: RunView) -> float:
     return state.spec.budget_usd - state.spent_usd - state.reserved_usd
+
+
+def is_for_sale(state: RunView, listing: Listing) -> bool:
+    """Spot above the on-demand price is nothing to bid on."""
+    return not listing.offer.spot or state.usd_per_hour(listing.offer) <= listing.on_demand_usd_per_hour
 
 
 def not_just_denied(state: RunView, offer: Offer) -> bool:

@@ -14,7 +14,7 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
 from shoestring.placement.matching import request
-from shoestring.placement.means import Bid, free_usd, no_maximum, not_just_denied
+from shoestring.placement.means import Bid, free_usd, is_for_sale, no_maximum, not_just_denied
 from shoestring.placement.seen import provision_s
 
 WORTH_STARTING_S = 60.0
@@ -22,9 +22,8 @@ WORTH_STARTING_S = 60.0
 
 
 def to_be_had(state: RunView, offer: Offer) -> bool:
-    """Is it worth asking for? Above the on-demand price nobody should bid."""
-    fair = state.usd_per_hour(offer) <= state.listings[offer].on_demand_usd_per_hour
-    return fair and not_just_denied(state, offer)
+    """Is it worth asking for?"""
+    return is_for_sale(state, state.listings[offer]) and not_just_denied(state, offer)
 
 
 def room(state: RunView) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import LeaseId, Listing
 from shoestring.kernel.view import RunView
+from shoestring.placement.means import is_for_sale
 from shoestring.placement.named_machines import whole_slots
 from shoestring.placement.seen import provision_s, start_s
 
@@ -85,10 +86,6 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
         return None
     listing = state.listings[job.offer]
     return Place(listing, job.slots, -(-job.slots // whole_slots(listing, state.spec.slots)))
-
-
-def is_for_sale(state: RunView, listing: Listing) -> bool:
-    return not listing.offer.spot or state.usd_per_hour(listing.offer) <= listing.on_demand_usd_per_hour
 
 
 def candidates(state: RunView, lives: Lives, job: Job, where: Iterable[Place]) -> list[Candidate]:
