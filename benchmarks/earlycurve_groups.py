@@ -42,8 +42,9 @@ class Group:
         return np.where(np.isfinite(last), last, np.inf)
 
 
-def recorded(most: int) -> list[Group]:
-    """So many groups of each table at most, drawn without replacement; none where the tables are not to be had."""
+def recorded(most: int, draw: int = 0) -> list[Group]:
+    """So many groups of each table at most, drawn without replacement; none where the tables are not to be had. Each
+    draw puts the curves together in another way."""
     try:
         tasks = load(TABLES)
     except DataError as error:
@@ -51,7 +52,7 @@ def recorded(most: int) -> list[Group]:
         return []
     groups = []
     for task in tasks.values():
-        rows = np.random.default_rng(0).permutation(len(task.curves))
+        rows = np.random.default_rng(draw).permutation(len(task.curves))
         for number in range(min(most, len(rows) // SIZE)):
             curves = task.curves[rows[number * SIZE : (number + 1) * SIZE]]
             groups.append(Group(task.family, task.direction, curves, ((),) * SIZE))

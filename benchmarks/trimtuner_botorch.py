@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from benchmarks.trimtuner_peers import START_RUNS, MeasuredBest
-from benchmarks.trimtuner_play import Evaluation
+from benchmarks.trimtuner_play import Ask, Evaluation
 from benchmarks.trimtuner_tables import Table
 
 
@@ -21,13 +21,13 @@ class BotorchSearch(MeasuredBest):
         self.told: list[tuple[int, float, float]] = []
         """Candidate, objective with more being better, logarithm of what it cost in limits."""
 
-    def ask(self) -> tuple[int, int] | None:
+    def ask(self) -> Ask | None:
         left = self.unseen()
         if not left:
             return None
         if len(self.seen) < START_RUNS or not self.told:
-            return next((candidate for candidate in self.first if candidate in left), left[0]), self.full
-        return left[self._most_promising(left)], self.full
+            return Ask(next((candidate for candidate in self.first if candidate in left), left[0]), self.full)
+        return Ask(left[self._most_promising(left)], self.full)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:
         """As for Optuna: no result is as bad as the worst; killed is taken for twice the limit."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
 from benchmarks.trimtuner_botorch import BotorchSearch
 from benchmarks.trimtuner_peers import OptunaSearch, RandomSearch
-from benchmarks.trimtuner_play import Evaluation, Player
+from benchmarks.trimtuner_play import Ask, Evaluation, Player
 from benchmarks.trimtuner_rows import DEFAULT
 from benchmarks.trimtuner_tables import Table
-from shoestring.constraints import Constraint
+from shoestring.constraints import COST, Constraint
 from shoestring.errors import SpecError
 from shoestring.tuning.candidates import key
 from shoestring.tuning.methods import Method
@@ -36,12 +37,13 @@ class Ours:
             method=method,
         )
 
-    def ask(self) -> tuple[int, int] | None:
+    def ask(self) -> Ask | None:
         try:
             suggestion = self.optimizer.ask()
         except SpecError:  # every candidate had its full run
             return None
-        return self.row[key(suggestion.config)], self.column[suggestion.fraction]
+        most = suggestion.end_at.get(COST, math.inf)
+        return Ask(self.row[key(suggestion.config)], self.column[suggestion.fraction], most)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:
         suggestion = Suggestion(self.table.configs[candidate], self.table.fractions[fraction])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.trimtuner_play import Evaluation
+from benchmarks.trimtuner_play import Ask, Evaluation
 from benchmarks.trimtuner_tables import Table
 from shoestring.space import Choice, Float, Int, Parameter
 
@@ -47,9 +47,9 @@ class RandomSearch(MeasuredBest):
         super().__init__(table)
         self.order = iter(np.random.default_rng(seed).permutation(len(table.configs)).tolist())
 
-    def ask(self) -> tuple[int, int] | None:
+    def ask(self) -> Ask | None:
         candidate = next(self.order, None)
-        return None if candidate is None else (candidate, self.full)
+        return None if candidate is None else Ask(candidate, self.full)
 
 
 class OptunaSearch(MeasuredBest):
@@ -65,7 +65,7 @@ class OptunaSearch(MeasuredBest):
         self.failed = optuna.trial.TrialState.FAIL
         self.running: Any = None
 
-    def ask(self) -> tuple[int, int] | None:
+    def ask(self) -> Ask | None:
         """Its suggestion becomes the nearest candidate that was not run yet, which it then sees as a trial of its own:
         a table has no more to say about a candidate after one run."""
         left = self.unseen()
@@ -77,7 +77,7 @@ class OptunaSearch(MeasuredBest):
         candidate = left[int(apart.argmin())]
         self.study.enqueue_trial(self.table.configs[candidate])
         self.running = self.study.ask(self.suggested)
-        return candidate, self.full
+        return Ask(candidate, self.full)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:
         """A run without a result is as bad as the worst seen; killed, it broke the limit by an unknown amount: by 1."""

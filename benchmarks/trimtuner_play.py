@@ -1,7 +1,7 @@
 """One run of a method on a table, what it is worth, and what a mean of runs costs until it stays good.
 
 Money is counted for every evaluation, also the first ones; a run whose bill gets to the limit is killed there, whoever
-asked for it. After every evaluation the method names the candidate it would use, which is scored twice: as the paper
+asked for it, or sooner if its method gives it up. After every evaluation the method names the candidate it would use, which is scored twice: as the paper
 does (`accuracy_c`), where a pick slightly too dear can beat the feasible optimum, and strictly.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,11 +28,20 @@ class Evaluation:
     killed: bool
 
 
+class Ask(NamedTuple):
+    """A run that a method asks for."""
+
+    candidate: int
+    fraction: int
+    most_usd: float = math.inf
+    """Kill it where its bill gets here, if that is before the limit."""
+
+
 class Player(Protocol):
     """A method at work on one table. Candidates and fractions are places in the table."""
 
-    def ask(self) -> tuple[int, int] | None:
-        """The candidate and the fraction to run next; None where nothing is left to learn."""
+    def ask(self) -> Ask | None:
+        """What to run next; None where nothing is left to learn."""
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None: ...
 
@@ -62,11 +71,11 @@ def play(table: Table, player: Player, budget_usd: float, max_evaluations: int) 
         asked = player.ask()
         if asked is None:
             break
-        seen = evaluate(table, *asked)
-        player.tell(*asked, seen)
+        seen = evaluate(table, asked)
+        player.tell(asked.candidate, asked.fraction, seen)
         usd, seconds = usd + seen.usd, seconds + seen.seconds
-        if seen.killed and asked[1] == len(table.fractions) - 1:
-            too_dear.add(asked[0])
+        if seen.killed and asked.fraction == len(table.fractions) - 1:
+            too_dear.add(asked.candidate)
         pick = player.best()
         against_better_knowledge += pick in too_dear
         steps.append((usd, seconds, strict(table, pick), accuracy_c(table, pick)))
@@ -74,13 +83,14 @@ def play(table: Table, player: Player, budget_usd: float, max_evaluations: int) 
     return Curve(spent, elapsed, strictly, by_the_paper, against_better_knowledge)
 
 
-def evaluate(table: Table, candidate: int, fraction: int) -> Evaluation:
+def evaluate(table: Table, asked: Ask) -> Evaluation:
     """Look it up; whoever would pay more than the limit pays the limit, and learns no more than that."""
-    usd, seconds = float(table.usd[candidate, fraction]), float(table.seconds[candidate, fraction])
-    if usd > table.limit_usd:
-        price = float(table.usd_per_hour[candidate])
-        return Evaluation(math.nan, table.limit_usd / price * 3600, table.limit_usd, killed=True)
-    return Evaluation(float(table.objective[candidate, fraction]), seconds, usd, killed=False)
+    place = asked.candidate, asked.fraction
+    usd, most = float(table.usd[place]), min(table.limit_usd, asked.most_usd)
+    if usd > most:
+        price = float(table.usd_per_hour[asked.candidate])
+        return Evaluation(math.nan, most / price * 3600, most, killed=True)
+    return Evaluation(float(table.objective[place]), float(table.seconds[place]), usd, killed=False)
 
 
 def strict(table: Table, candidate: int | None) -> float:

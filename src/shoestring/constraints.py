@@ -14,6 +14,9 @@ from shoestring.values import as_number
 
 COST, SECONDS = "cost", "seconds"
 """Dollars and seconds of a run. What a constraint calls time is its seconds."""
+LEAST_POWER = 0.55
+"""Runs on s of the data take s of the whole to a power of 1, give or take 0.3 (`tuning.quantity.SPENDING`). This is one
+and a half deviations less, for start-up and other things that do not shrink with the data."""
 _TIME = "time"
 _FORM = re.compile(r"\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<limit>[^<>=]+?)\s*")
 
@@ -93,3 +96,17 @@ def parse_all(constraints: str | Constraint | Iterable[str | Constraint]) -> tup
             raise SpecError(f"constraints {seen[kind]} and {constraint} limit the same", hint="keep the stricter one")
         seen[kind] = constraint
     return parsed
+
+
+def ends(constraints: Iterable[Constraint], fraction: float) -> dict[str, float]:
+    """Seconds and cost, by these names, at which a run on this fraction of the data is given up, because on all of it
+    its configuration would break a limit.
+
+    On all of the data that is the limit itself. On a part of it the end comes long before: a sixteenth of the data that
+    has taken a quarter of the limit leaves little hope for the rest. Where some configurations are slower than others
+    by orders of magnitude, most of the money would go into such runs."""
+    return {
+        limit.metric: limit.limit * fraction**LEAST_POWER
+        for limit in constraints
+        if limit.at_most and limit.metric in (COST, SECONDS)
+    }

@@ -14,7 +14,17 @@ import pytest
 from benchmarks import recommend, trimtuner
 from benchmarks.trimtuner_contestants import Ours
 from benchmarks.trimtuner_peers import OptunaSearch, RandomSearch
-from benchmarks.trimtuner_play import Curve, Evaluation, accuracy_c, evaluate, mean_curve, play, spent_until, strict
+from benchmarks.trimtuner_play import (
+    Ask,
+    Curve,
+    Evaluation,
+    accuracy_c,
+    evaluate,
+    mean_curve,
+    play,
+    spent_until,
+    strict,
+)
 from benchmarks.trimtuner_plot import draw
 from benchmarks.trimtuner_rows import PROMISES, Results, details, per_table, promised, show
 from benchmarks.trimtuner_tables import Table, load
@@ -47,10 +57,10 @@ class Scripted:
     """Runs and recommends what it was told to, in order."""
 
     def __init__(self, runs: Sequence[tuple[int, int]], picks: Sequence[int | None]) -> None:
-        self.runs, self.picks = iter(runs), iter(picks)
+        self.runs, self.picks = (Ask(*run) for run in runs), iter(picks)
         self.told: list[Evaluation] = []
 
-    def ask(self) -> tuple[int, int] | None:
+    def ask(self) -> Ask | None:
         return next(self.runs, None)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:  # noqa: ARG002 - the script knows
@@ -110,13 +120,23 @@ def test_less_loss_is_more_quality() -> None:
 
 def test_a_run_is_killed_at_the_limit_and_charged_the_limit() -> None:
     table = made_table()
-    killed = evaluate(table, 9, 1)
+    killed = evaluate(table, Ask(9, 1))
     assert killed.killed
     assert killed.usd == 0.65
     assert killed.seconds == pytest.approx(650.0)
     assert math.isnan(killed.objective)
-    small = evaluate(table, 9, 0)
+    small = evaluate(table, Ask(9, 0))
     assert small == Evaluation(objective=0.5, seconds=pytest.approx(100.0), usd=pytest.approx(0.1), killed=False)
+
+
+def test_a_run_is_killed_sooner_if_it_was_asked_to_be() -> None:
+    table = made_table()
+    killed = evaluate(table, Ask(9, 0, most_usd=0.05))
+    assert killed.killed
+    assert killed.usd == 0.05
+    assert killed.seconds == pytest.approx(50.0)
+    assert not evaluate(table, Ask(3, 0, most_usd=0.05)).killed
+    assert evaluate(table, Ask(9, 1, most_usd=9.0)).usd == 0.65
 
 
 def test_a_run_that_never_ended_is_killed_too() -> None:
@@ -124,7 +144,7 @@ def test_a_run_that_never_ended_is_killed_too() -> None:
     seconds = table.seconds.copy()
     seconds[0, 1] = np.inf
     endless = replace(table, seconds=seconds)
-    assert evaluate(endless, 0, 1).usd == 0.65
+    assert evaluate(endless, Ask(0, 1)).usd == 0.65
     assert not endless.feasible[0]
     assert accuracy_c(endless, 0) == 0.0
 

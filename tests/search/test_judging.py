@@ -113,9 +113,9 @@ def test_who_was_judged_is_not_judged_again_by_a_controller_that_takes_over() ->
 
 
 # -- trials that reach a limit on cost or time -------------------------------------------------------------------------
-def begun(*limits: str) -> tuple[Story, list[d.Decision]]:
-    run = limited(*limits, policy=EndAtLimits())
-    run.add("j0", until_step=3)
+def begun(*limits: str, fraction: float = 1.0, gives_up: bool = False) -> tuple[Story, list[d.Decision]]:
+    run = limited(*limits, policy=EndAtLimits(gives_up))
+    run.add("j0", until_step=3, fraction=fraction)
     run.order(
         d.StartSegment(
             segment="s0", job="j0", leases=("l0",), config=run.state.jobs["j0"].config, until_step=3, why="the story"
@@ -130,6 +130,21 @@ def test_a_trial_is_looked_at_when_it_may_have_reached_its_first_limit() -> None
     assert [type(decision) for decision in decided] == [d.WakeAt]
     assert abs(decided[0].at - (10.0 + 60.0 + LEEWAY_S)) < 1e-6
     assert begun("latency <= 3", "time >= 5")[1] == []
+
+
+def test_on_a_part_of_the_data_a_trial_is_given_up_where_all_of_it_could_not_keep_the_limit() -> None:
+    (patient,) = begun("time <= 100", fraction=1 / 16)[1]
+    assert abs(patient.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
+    run, (look,) = begun("time <= 100", fraction=1 / 16, gives_up=True)
+    end_s = 100.0 * (1 / 16) ** 0.55
+    assert abs(look.at - (10.0 + end_s + LEEWAY_S)) < 1e-6
+    drop, judged, tagged = run.tell(e.TimerFired(at=look.at, name="limit:j0"))
+    assert drop == d.DropJob(job="j0", why=ANY)
+    assert "6.25 % of the data" in drop.why
+    assert judged == d.JudgeJob(job="j0", seconds=ANY, usd=ANY, feasible=None, why=ANY)
+    assert tagged == d.TagJob(job="j0", tags={ENDED: True}, why=ANY)
+    (whole,) = begun("time <= 100", gives_up=True)[1]
+    assert abs(whole.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
 
 
 def test_a_trial_beyond_its_limit_is_ended_and_judged_by_what_it_had_taken_by_then() -> None:

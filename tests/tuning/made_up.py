@@ -45,12 +45,13 @@ def optimizer(**changes: object) -> Optimizer:
 
 
 def run(optimizer: Optimizer, suggestion: Suggestion) -> float:
-    """Tell what the table says, and return the bill. A run is killed when its bill reaches the limit."""
+    """Tell what the table says, and return the bill. A run is killed when its bill reaches the limit, or where there is
+    no hope left for it."""
     config, fraction = suggestion.config, suggestion.fraction
-    bill = usd(config, fraction)
-    if bill > LIMIT_USD:
-        optimizer.tell(suggestion, seconds=seconds(config, fraction) * LIMIT_USD / bill, killed=True)
-        return LIMIT_USD
+    bill, most = usd(config, fraction), min(LIMIT_USD, suggestion.end_at.get("cost", LIMIT_USD))
+    if bill > most:
+        optimizer.tell(suggestion, seconds=seconds(config, fraction) * most / bill, killed=True)
+        return most
     optimizer.tell(suggestion, error=error(config, fraction), seconds=seconds(config, fraction))
     return bill
 

@@ -50,12 +50,12 @@ def test_looking_at_few_finds_the_best_of_all(
 ) -> None:
     monkeypatch.setattr(mf_eic, "BLOCK", 16)
     beliefs = believed(seed, runs, pending)
-    history, best = beliefs.history, -2.0
+    history = beliefs.history
     every = np.arange(len(history.candidates))
-    gain = np.maximum(log_eic(beliefs, best), -1e6)
+    gain = np.maximum(log_eic(beliefs, -2.0), -1e6)
     worth = np.where(history.untried, log_mf_eic(beliefs, gain, every), -math.inf)
     row, column = np.unravel_index(int(worth.argmax()), worth.shape)
-    assert best_run(beliefs, best) == (row, history.problem.fractions[column])
+    assert best_run(beliefs, log_eic(beliefs, -2.0)) == (row, history.problem.fractions[column])
 
 
 def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> None:

@@ -11,6 +11,7 @@ from shoestring.tuning.beliefs import Beliefs
 from shoestring.tuning.named import METHODS
 from shoestring.tuning.observations import Suggestion
 from shoestring.tuning.optimizer import Optimizer
+from shoestring.tuning.trimtuner import MOST_SMALL_RUNS
 from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 
@@ -68,7 +69,7 @@ def test_a_favourite_is_measured_and_small_runs_are_anchored() -> None:
     found = asked(0, "trimtuner", 30)
     full = [turn for turn, suggestion in enumerate(found) if suggestion.fraction == 1.0]
     assert full
-    assert max(b - a for a, b in zip([-1, *full], [*full, len(found)], strict=True)) <= 11
+    assert max(b - a for a, b in zip([-1, *full], [*full, len(found)], strict=True)) <= MOST_SMALL_RUNS + 1
 
 
 def test_what_it_recommends_is_feasible_and_says_what_was_measured() -> None:

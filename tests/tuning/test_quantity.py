@@ -114,6 +114,14 @@ def test_losses_that_differ_by_little_are_still_told_apart() -> None:
     assert objective_scale(np.array([0.5, 0.52]), minimize=True).deviation(close) == 1.0
 
 
+def test_losses_whose_zero_is_far_away_fall_by_a_part_of_what_tells_them_apart() -> None:
+    measured = Measured(np.arange(3), np.zeros(3), np.log([5.0, 5.2, 5.4]), np.zeros(3, dtype=bool))
+    losses, shares = (objective_scale(np.array(values), minimize=True) for values in ([5.0, 5.4], [0.5, 0.9]))
+    assert ERROR.on(losses, measured) == Trend(pytest.approx(0.1 * ERROR.power), pytest.approx(0.1 * ERROR.spread))
+    assert ERROR.on(shares, measured) == ERROR
+    assert ERROR.on(Scale(False), measured) == Trend(0.0, ERROR.spread)
+
+
 def test_values_that_have_no_logarithm_are_taken_as_they_are() -> None:
     assert not objective_scale(np.array([-1.0, 2.0]), minimize=True).logarithmic
     assert not objective_scale(np.array([3.0, 250.0]), minimize=False).logarithmic

@@ -39,4 +39,4 @@ def _by(spec: RunSpec, method: str) -> Sequence[Policy]:
         patience=options.whole("patience", 1, least=1) if options.asked("patience") else None,
     )
     policies = bundle(search, options)
-    return (search, EndAtLimits(), *policies[1:])
+    return (search, EndAtLimits(gives_up=method == "trimtuner"), *policies[1:])

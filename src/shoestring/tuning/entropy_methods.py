@@ -93,7 +93,7 @@ class TrimTunerGp(TrimTuner):
         super().__init__()
         self._filter = choose_among
 
-    def worth_most(self, beliefs: Beliefs, standard: float | None) -> Choice:  # noqa: ARG002 - improves on nothing
+    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> Choice:  # noqa: ARG002 - it looks for the best itself
         search = EntropySearch(beliefs, CORRECTED)
         return most_informative(self._filter, beliefs, search.per_cost_within_limits)
 

@@ -37,9 +37,14 @@ def favourite(beliefs: Beliefs) -> int:
     costs more, the best of those lies just there, and is wrong one time in ten. A measurement at full size overrules
     the models.
     """
+    return int(log_expected_value(beliefs).argmax())
+
+
+def log_expected_value(beliefs: Beliefs) -> Numbers:
+    """What using each candidate is worth, as a logarithm: nothing, if it breaks a limit."""
     deviation = beliefs.objective.at(FULL).deviation.copy()
     deviation[list(beliefs.history.feasible)] = 0.0
-    return int((beliefs.log_feasible() + log_value(beliefs, levels(beliefs), deviation)).argmax())
+    return beliefs.log_feasible() + log_value(beliefs, levels(beliefs), deviation)
 
 
 def log_value(beliefs: JointBeliefs, level: Numbers, deviation: Numbers | float = 0.0) -> Numbers:

@@ -28,6 +28,8 @@ class Choice:
 class Method(Protocol):
     near_the_best: bool
     """Where a space is drawn from: should half of the draw lie close to the best known?"""
+    gives_up: bool
+    """May runs on parts of the data be ended early, as soon as their configurations cannot keep a limit any more?"""
 
     def choose(self, history: History) -> Choice: ...
 
@@ -44,6 +46,7 @@ class AtRandom:
     """Every candidate once, on all of the data, in an order drawn by lot."""
 
     near_the_best = False
+    gives_up = False
 
     def choose(self, history: History) -> Choice:
         rng = np.random.default_rng([history.problem.seed, 1, len(history.observations), len(history.pending)])

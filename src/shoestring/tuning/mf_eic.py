@@ -60,15 +60,16 @@ def log_mf_eic(beliefs: Beliefs, gain: Numbers, rows: Rows) -> Numbers:
     return worth
 
 
-def best_run(beliefs: Beliefs, best: float | None) -> tuple[int, float]:
-    """The candidate and fraction of the largest `log_mf_eic` among those not tried yet.
+def best_run(beliefs: Beliefs, gain: Numbers) -> tuple[int, float]:
+    """The candidate and fraction of the largest `log_mf_eic` among those not tried yet, where `gain` says what each
+    candidate promises at full size.
 
     No run can be worth more than if it settled all doubt (rho^2 = 1) for the median of its cost. This bound needs means
     only. Candidates are looked at in its order, and no further than to where it falls below the best found.
     """
     history = beliefs.history
     fractions, untried = history.problem.fractions, history.untried
-    gain = np.maximum(log_eic(beliefs, best), _WORTHLESS)
+    gain = np.maximum(gain, _WORTHLESS)
     bound = np.full(len(gain), -math.inf)
     for column, fraction in enumerate(fractions):
         at_most = np.where(untried[:, column], gain - np.log(beliefs.least_expected_cost(fraction)), -math.inf)

@@ -17,10 +17,13 @@ from shoestring.tuning.methods import Choice, Memory
 from shoestring.tuning.mf_eic import log_eic, log_expected_improvement
 from shoestring.tuning.observations import FULL, Answer
 from shoestring.tuning.recommend import measured_answer
+from shoestring.tuning.scales import objective_scale
 from shoestring.tuning.start import spread
 
 FIRST_RUNS = 4
 """Spread over the space before a model chooses."""
+LEAST_APART = 0.1
+"""Of what logarithms are divided by at least: values closer together than this have told nothing apart."""
 
 
 class ByModel(ABC):
@@ -31,7 +34,10 @@ class ByModel(ABC):
     """
 
     near_the_best = True
+    gives_up = False
     first_runs = FIRST_RUNS
+    most_turns = 1
+    """While the first runs all come to the same, so many times as many are made."""
 
     def __init__(self) -> None:
         self._starts: Mapping[str, Shape] = {}
@@ -68,9 +74,9 @@ class ByModel(ABC):
         """The next of the runs that are made whatever they tell, if there is one left."""
         fraction = self.first_fraction(history)
         left = history.untried[:, history.problem.fractions.index(fraction)]
-        begun = len(history.observations) + len(history.pending)
-        if begun < self.first_runs:
-            rows = spread(history.candidates, self.first_runs, history.problem.seed)
+        turn, begun = divmod(len(history.observations) + len(history.pending), self.first_runs)
+        if turn == 0 or (turn < self.most_turns and _all_come_to_the_same(history)):
+            rows = spread(history.candidates, self.first_runs, history.problem.seed, turn)
             for row in rows[begun:] + rows[:begun]:
                 if left[row]:
                     return Choice(row, fraction, f"one of the first, spread over the space, on {share(fraction)}")
@@ -134,6 +140,16 @@ class EicPerDollarFromTwo(EicPerDollar):
     """The same, with two first runs instead of four: what a start on all of the data saves most by."""
 
     first_runs = 2
+
+
+def _all_come_to_the_same(history: History) -> bool:
+    """Of values that lie this close together models learn that all candidates are alike."""
+    values = np.array([seen.objective for seen in history.observations if math.isfinite(seen.objective)])
+    if len(values) < 2:
+        return False
+    scale = objective_scale(values, history.problem.minimize)
+    near = LEAST_APART * scale.least_deviation if scale.logarithmic else 0.0
+    return float(np.ptp(scale.of(values))) <= near
 
 
 def _has_news(known: History, now: History) -> bool:

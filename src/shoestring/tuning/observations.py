@@ -21,6 +21,8 @@ class Suggestion:
     config: Config
     fraction: float = FULL
     why: str = field(default="", compare=False)
+    end_at: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """Seconds and cost, by these names: a run that gets there may be killed, and told so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shoestring.constraints import COST, SECONDS, Constraint, parse_all
+from shoestring.constraints import COST, SECONDS, Constraint, ends, parse_all
 from shoestring.errors import SpecError
 from shoestring.tuning.beliefs import HOUR_S
 from shoestring.tuning.candidates import Candidates, Numbers, key
@@ -88,7 +88,9 @@ class Optimizer:
         choice = self._method.choose(history)
         config = history.candidates.configs[choice.row]
         self._pending.append((self._pool.remember(config), choice.fraction))
-        return Suggestion(dict(config), choice.fraction, choice.why)
+        give_up_as_of = choice.fraction if self._method.gives_up else FULL
+        end_at = ends(self._problem.constraints, give_up_as_of)
+        return Suggestion(dict(config), choice.fraction, choice.why, end_at)
 
     @property
     def exhausted(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -30,6 +30,14 @@ class Trend:
 
     power: float
     spread: float
+
+    def on(self, scale: Scale, measured: Measured) -> Trend:
+        """Of values that are no logarithms nothing is known. And losses whose zero is far away (their logarithms lie
+        close together) fall as much less as they differ less: by a part of what tells good from bad."""
+        if not scale.logarithmic:
+            return replace(self, power=0.0)
+        steep = min(1.0, scale.deviation(measured.known(measured.levels)))
+        return replace(self, power=steep * self.power, spread=steep * self.spread)
 
     def frame(self, parameter: Rows, smallest: float, scale: Scale, unit: float) -> Frame:
         """Of a model of this quantity divided by `unit`."""
@@ -55,6 +63,10 @@ class Measured:
     at_least: Flags
     """Of a run that was ended before its end: the level is the least it would have come to."""
 
+    def known(self, values: Numbers) -> Numbers:
+        """Of runs that came to their ends; of all, if none did."""
+        return values if self.at_least.all() else values[~self.at_least]
+
 
 class Belief:
     """What is believed of a quantity, at every fraction, of all candidates."""
@@ -70,12 +82,12 @@ class Belief:
     ) -> None:
         """`start` are the hyper-parameters of a while ago, from where the search for new ones goes on."""
         self.scale = scale
-        self._power = trend.power if scale.logarithmic else 0.0
+        trend = trend.on(scale, measured)
+        self._power = trend.power
         self._candidates = candidates
         targets = measured.levels - self._power * measured.log_s
-        known = ~measured.at_least
-        self._centre = float(np.mean(targets[known] if known.any() else targets))
-        self._unit = scale.deviation(targets[known] if known.any() else targets)
+        self._centre = float(np.mean(measured.known(targets)))
+        self._unit = scale.deviation(measured.known(targets))
         self._frame = trend.frame(candidates.parameter, smallest, scale, self._unit)
         points = self._frame.points(candidates.x[measured.rows], measured.log_s)
         values = (targets - self._centre) / self._unit

@@ -7,10 +7,11 @@ import numpy as np
 from shoestring.tuning.candidates import Candidates, Numbers
 
 
-def spread(candidates: Candidates, count: int, seed: int) -> list[int]:
-    """Rows of a Latin hypercube of `count` points: the candidate nearest to each, no candidate twice."""
+def spread(candidates: Candidates, count: int, seed: int, turn: int = 0) -> list[int]:
+    """Rows of a Latin hypercube of `count` points: the candidate nearest to each, no candidate twice. Each turn is
+    another hypercube."""
     count = min(count, len(candidates))
-    rng = np.random.default_rng([seed, 0])
+    rng = np.random.default_rng([seed, 0, turn])
     strata = np.array([rng.permutation(count) for _ in range(candidates.parameters)]).reshape(-1, count).T
     cube = (strata + rng.random(strata.shape)) / count
     chosen: list[int] = []

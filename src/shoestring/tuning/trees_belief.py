@@ -50,7 +50,8 @@ class TreeBelief:
         self.scale = scale
         self._candidates, self._smallest = candidates, smallest
         rng = np.random.default_rng(seed)
-        power, spread = (trend.power, trend.spread) if scale.logarithmic else (0.0, 0.0)
+        trend = trend.on(scale, measured)
+        power, spread = trend.power, trend.spread if scale.logarithmic else 0.0
         self._exponents: Numbers = power + spread * rng.standard_normal(TREES)
         known = measured.at_least if measured.at_least.all() else ~measured.at_least
         flat = (measured.levels - power * measured.log_s)[known]

@@ -12,19 +12,20 @@ import math
 import numpy as np
 
 from shoestring.tuning.beliefs import Beliefs
+from shoestring.tuning.candidates import Numbers
 from shoestring.tuning.history import History
-from shoestring.tuning.incumbent import favourite, levels
+from shoestring.tuning.incumbent import favourite, levels, log_expected_value
 from shoestring.tuning.methods import Choice, Memory
 from shoestring.tuning.mf_eic import best_run, log_eic
 from shoestring.tuning.model_methods import ByModel, largest, share
 from shoestring.tuning.observations import FULL
 from shoestring.values import Config
 
-SETTLED = 3
+SETTLED = 5
 """A favourite that stays it for so many observations in a row is run on all of the data."""
 SURE = 0.8
 """The chance to keep all limits of a favourite that is expected to."""
-MOST_SMALL_RUNS = 10
+MOST_SMALL_RUNS = 15
 """After so many runs on a part of the data, one on all of it is due, whatever it costs."""
 
 
@@ -33,6 +34,9 @@ class TrimTuner(ByModel):
 
     Differs from the paper: in the first runs, the acquisition and the models; docs/papers.md tells how and why.
     """
+
+    gives_up = True
+    most_turns = 3
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,25 +60,26 @@ class TrimTuner(ByModel):
         self._watch(history.candidates.configs[leader], len(history.observations))
         if self._stayed >= SETTLED and full_left[leader]:
             return Choice(leader, FULL, f"the favourite for {self._stayed} observations: time to measure it")
-        standard = self._standard(beliefs, leader)
-        anchor = self._anchor(beliefs, standard)
+        gain = self._gain(beliefs, leader)
+        anchor = self._anchor(beliefs, gain)
         if anchor is not None:
             return anchor
-        return self.worth_most(beliefs, standard)
+        return self.worth_most(beliefs, gain)
 
-    def worth_most(self, beliefs: Beliefs, standard: float | None) -> Choice:
+    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> Choice:
         """The run to learn most from, where no rule asks for another."""
-        row, fraction = best_run(beliefs, standard)
+        row, fraction = best_run(beliefs, gain)
         return Choice(row, fraction, f"most improvement to be learned for a dollar, on {share(fraction)}")
 
-    def _standard(self, beliefs: Beliefs, leader: int) -> float | None:
-        """What is to be improved on: the best measured, else what is predicted of the favourite. Nothing, while full
-        runs have only broken limits and the favourite is not sure to keep them: then one that does is sought first."""
+    def _gain(self, beliefs: Beliefs, leader: int) -> Numbers:
+        """What each candidate promises: to improve on the best measured, else on what is predicted of the favourite.
+        While full runs have only broken limits and the favourite is not sure to keep them, there is nothing to improve
+        on: whatever keeps them is worth as much as it is good."""
         history = beliefs.history
         best = history.best_measured()
         if best is None and len(history.infeasible) and beliefs.log_feasible()[leader] < math.log(SURE):
-            return None
-        return float(levels(beliefs)[leader if best is None else best])
+            return log_expected_value(beliefs)
+        return log_eic(beliefs, float(levels(beliefs)[leader if best is None else best]))
 
     def _watch(self, leader: Config, seen: int) -> None:
         """For how many observations has it been the favourite? Asking again without news does not count."""
@@ -82,7 +87,7 @@ class TrimTuner(ByModel):
             self._stayed = self._stayed + 1 if leader == self._favourite else 1
             self._favourite, self._seen = leader, seen
 
-    def _anchor(self, beliefs: Beliefs, standard: float | None) -> Choice | None:
+    def _anchor(self, beliefs: Beliefs, gain: Numbers) -> Choice | None:
         """The full run with the most expected improvement for a dollar, if small runs have cost as much by now."""
         history = beliefs.history
         if any(fraction == FULL for _, fraction in history.pending):
@@ -97,7 +102,7 @@ class TrimTuner(ByModel):
         if not small:
             return None
         cost = beliefs.expected_cost(FULL)
-        row = largest(log_eic(beliefs, standard) - np.log(cost), history.untried[:, -1])
+        row = largest(gain - np.log(cost), history.untried[:, -1])
         if small < MOST_SMALL_RUNS and not spent >= cost[row]:
             return None
         return Choice(row, FULL, f"{small} runs on parts of the data call for one on all of it")
