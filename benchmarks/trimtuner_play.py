@@ -1,8 +1,9 @@
 """One run of a method on a table, what it is worth, and what a mean of runs costs until it stays good.
 
 Money is counted for every evaluation, also the first ones; a run whose bill gets to the limit is killed there, whoever
-asked for it, or sooner if its method gives it up. After every evaluation the method names the candidate it would use, which is scored twice: as the paper
-does (`accuracy_c`), where a pick slightly too dear can beat the feasible optimum, and strictly.
+asked for it, or sooner if its method gives it up. After every evaluation the method names the candidate it would use,
+which is scored twice: as the paper does (`accuracy_c`), where a pick slightly too dear can beat the feasible optimum,
+and strictly.
 """
 
 from __future__ import annotations
