@@ -14,9 +14,9 @@ from shoestring.values import as_number
 
 COST, SECONDS = "cost", "seconds"
 """Dollars and seconds of a run. What a constraint calls time is its seconds."""
-LEAST_POWER = 0.55
-"""Runs on s of the data take s of the whole to a power of 1, give or take 0.3 (`tuning.quantity.SPENDING`). This is one
-and a half deviations less, for start-up and other things that do not shrink with the data."""
+LEAST_POWER = 0.6
+"""Runs on s of the data take s of the whole to a power of 1, give or take 0.3 (`tuning.quantity.SPENDING`). This is
+less by more than a deviation, for start-up and other things that do not shrink with the data."""
 _TIME = "time"
 _FORM = re.compile(r"\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<limit>[^<>=]+?)\s*")
 
@@ -103,7 +103,7 @@ def ends(constraints: Iterable[Constraint], fraction: float) -> dict[str, float]
     its configuration would break a limit.
 
     On all of the data that is the limit itself. On a part of it the end comes long before: a sixteenth of the data that
-    has taken a quarter of the limit leaves little hope for the rest. Where some configurations are slower than others
+    has taken a fifth of the limit leaves little hope for the rest. Where some configurations are slower than others
     by orders of magnitude, most of the money would go into such runs."""
     return {
         limit.metric: limit.limit * fraction**LEAST_POWER

@@ -136,7 +136,7 @@ def test_on_a_part_of_the_data_a_trial_is_given_up_where_all_of_it_could_not_kee
     (patient,) = begun("time <= 100", fraction=1 / 16)[1]
     assert abs(patient.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
     run, (look,) = begun("time <= 100", fraction=1 / 16, gives_up=True)
-    end_s = 100.0 * (1 / 16) ** 0.55
+    end_s = 100.0 * (1 / 16) ** 0.6
     assert abs(look.at - (10.0 + end_s + LEEWAY_S)) < 1e-6
     drop, judged, tagged = run.tell(e.TimerFired(at=look.at, name="limit:j0"))
     assert drop == d.DropJob(job="j0", why=ANY)

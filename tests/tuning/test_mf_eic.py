@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from shoestring.constraints import LEAST_POWER
 from shoestring.tuning import mf_eic
 from shoestring.tuning.beliefs import Beliefs
 from shoestring.tuning.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
@@ -66,6 +67,19 @@ def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> 
     assert (beliefs.expected_cost(1 / 32) < beliefs.expected_cost(1.0)).all()
     assert (beliefs.least_expected_cost(1 / 8) <= beliefs.expected_cost(1 / 8)).all()
     assert beliefs.expected_cost(1 / 8, every[:7]) == pytest.approx(beliefs.expected_cost(1 / 8)[:7])
+
+
+def test_what_a_run_is_expected_to_cost_ends_where_it_is_given_up() -> None:
+    beliefs = believed(1, 12)
+    every, fraction = np.arange(len(beliefs.history.candidates)), 1 / 8
+    spent = beliefs._of["seconds"].at(fraction)
+    draws = np.random.default_rng(0).standard_normal((20_000, 1))
+    usd = np.exp(spent.mean + spent.measured_deviation * draws) * beliefs._unit_price(None)
+    most = LIMIT_USD * fraction**LEAST_POWER
+    assert beliefs.expected_cost(fraction) == pytest.approx(np.minimum(usd, most).mean(axis=0), rel=0.05)
+    assert (beliefs.expected_cost(fraction) <= most).all()
+    assert beliefs.expected_cost(fraction, every[:7]) == pytest.approx(beliefs.expected_cost(fraction)[:7])
+    assert beliefs.expected_cost(1.0).max() > LIMIT_USD
 
 
 def test_a_measurement_overrules_the_model() -> None:

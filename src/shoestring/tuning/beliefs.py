@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
-from shoestring.constraints import COST, SECONDS, Constraint
+from shoestring.constraints import COST, SECONDS, Constraint, ends
 from shoestring.tuning.candidates import Numbers, Rows
 from shoestring.tuning.gp_kernel import Shape
 from shoestring.tuning.history import Flags, History
@@ -22,6 +22,8 @@ OBJECTIVE = "objective"
 HOUR_S = 3600.0
 LEAST_SPENT = 1e-9
 """Seconds or dollars below this are taken for it: a run that is said to have taken no time has no logarithm."""
+LARGEST_LOG = 700.0
+"""No larger number has an exponential that is one."""
 _LOG = Scale(True, floor=LEAST_SPENT)
 
 
@@ -63,22 +65,39 @@ class Beliefs:
     def expected_cost(self, fraction: float, rows: Rows | None = None) -> Numbers:
         """Of a run of each candidate: dollars, or seconds where nothing is known of dollars, or just the fraction.
 
-        The mean of a lognormal, not its median: a run that may cost very much is one to be careful with.
+        The mean of a lognormal, not its median: a run that may cost very much is one to be careful with. On a part of
+        the data that is not so: there it is given up in time.
         """
         belief = self._of.get(self._spending or "")
         if belief is None:
             return np.full(len(self.history.candidates) if rows is None else len(rows), fraction)
-        spent = belief.at(fraction, rows)
-        amount: Numbers = np.exp(spent.mean + 0.5 * spent.measured_deviation**2)
+        spent, most = belief.at(fraction, rows), self._most(fraction, rows)
+        deviation = spent.measured_deviation
+        amount: Numbers = np.exp(np.minimum(spent.mean + 0.5 * deviation**2, LARGEST_LOG))
+        if most is not None:
+            room = (np.log(most) - spent.mean) / deviation
+            amount = amount * ndtr(room - deviation) + most * ndtr(-room)
         return amount * self._unit_price(rows)
 
     def least_expected_cost(self, fraction: float) -> Numbers:
-        """No more than `expected_cost`, of all candidates, and much sooner: the median of the lognormal."""
+        """No more than `expected_cost`, of all candidates, and much sooner: the median of the lognormal. Where runs are
+        given up, half of it or of their end: half of all take as much as the median or get to their end."""
         belief = self._of.get(self._spending or "")
         if belief is None:
             return np.full(len(self.history.candidates), fraction)
         median: Numbers = np.exp(belief.mean_at(fraction))
-        return median * self._unit_price(None)
+        most = self._most(fraction, None)
+        least = median if most is None else 0.5 * np.minimum(median, most)
+        return least * self._unit_price(None)
+
+    def _most(self, fraction: float, rows: Rows | None) -> Numbers | None:
+        """What a run on a part of the data takes before it is given up, in what spending is learned from."""
+        end_at = ends(self.history.problem.constraints, fraction) if fraction < FULL else {}
+        if self.history.usd_per_hour is None:
+            alone = end_at.get(self._spending or "")
+            return None if alone is None else np.array(max(alone, LEAST_SPENT))
+        seconds = np.minimum(end_at.get(SECONDS, math.inf), end_at.get(COST, math.inf) / self._unit_price(rows))
+        return np.maximum(seconds, LEAST_SPENT) if end_at else None
 
     def _unit_price(self, rows: Rows | None) -> Numbers | float:
         """Dollars of a second, or 1 where nothing is known of prices."""
