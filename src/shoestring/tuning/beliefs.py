@@ -79,16 +79,19 @@ class Beliefs:
             amount = amount * ndtr(room - deviation) + most * ndtr(-room)
         return amount * self._unit_price(rows)
 
-    def least_expected_cost(self, fraction: float) -> Numbers:
-        """No more than `expected_cost`, of all candidates, and much sooner: the median of the lognormal. Where runs are
-        given up, half of it or of their end: half of all take as much as the median or get to their end."""
+    def median_cost(self, fraction: float) -> Numbers:
+        """Of a run of each candidate that nobody ends, which is known much sooner than the mean."""
         belief = self._of.get(self._spending or "")
         if belief is None:
             return np.full(len(self.history.candidates), fraction)
         median: Numbers = np.exp(belief.mean_at(fraction))
-        most = self._most(fraction, None)
-        least = median if most is None else 0.5 * np.minimum(median, most)
-        return least * self._unit_price(None)
+        return median * self._unit_price(None)
+
+    def least_expected_cost(self, fraction: float) -> Numbers:
+        """No more than `expected_cost`: the median of the lognormal. Where runs are given up, half of it or of their
+        end, for half of them take as much as the median or get to their end."""
+        median, most = self.median_cost(fraction), self._most(fraction, None)
+        return median if most is None else 0.5 * np.minimum(median, most * self._unit_price(None))
 
     def _most(self, fraction: float, rows: Rows | None) -> Numbers | None:
         """What a run on a part of the data takes before it is given up, in what spending is learned from."""

@@ -81,5 +81,5 @@ class PrintedBeliefs(Beliefs):
         super().__init__(replace(history, usd_per_hour=None), starts)
 
     def expected_cost(self, fraction: float, rows: Rows | None = None) -> Numbers:
-        cost = self.least_expected_cost(fraction)
+        cost = self.median_cost(fraction)
         return cost if rows is None else cost[rows]
