@@ -9,9 +9,10 @@ import pytest
 
 import shoestring as ss
 from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.incumbent import favourite, log_value, recommended
+from shoestring.tuning.incumbent import favourite, log_expected_value, log_value, recommended
 from shoestring.tuning.observations import Suggestion
 from shoestring.tuning.optimizer import Optimizer
+from shoestring.tuning.trimtuner import TrimTuner
 from tests.tuning.made_up import optimizer, run
 
 
@@ -93,3 +94,17 @@ def test_what_is_recommended_is_not_what_was_measured_to_be_infeasible() -> None
     beliefs = believed(20, seed=5)
     infeasible = [beliefs.history.candidates.configs[row] for row in beliefs.history.infeasible]
     assert recommended(beliefs).config not in infeasible
+
+
+def test_while_nothing_keeps_the_limits_candidates_are_weighed_by_how_good_they_would_be() -> None:
+    """Two kinds that are as likely to keep the limit, one of them good for nothing."""
+    one = Optimizer({"x": ss.integer(0, 9)}, maximize="accuracy", constraints="cost <= 1", fractions=(1 / 4, 1.0))
+    for x in range(0, 10, 3):
+        one.tell(Suggestion({"x": x}, 1 / 4), accuracy=0.1 if x < 5 else 0.9, cost=0.25)
+    one.tell(Suggestion({"x": 6}), cost=1.0, killed=True)
+    beliefs = Beliefs(one._history(), {})
+    gain = TrimTuner()._gain(beliefs, favourite(beliefs))
+    assert gain == pytest.approx(log_expected_value(beliefs))
+    assert int(gain.argmax()) > 5
+    chance = beliefs.log_feasible()
+    assert gain[9] - gain[0] > chance[9] - chance[0] + 0.3
