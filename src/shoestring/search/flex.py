@@ -1,9 +1,9 @@
 """Flex, our elastic search: a model of all curves decides what is begun, who goes on, and on how many slots.
 
 A steady cluster, as large as the money pays to the end. At first every slot explores: new trials, drawn from the model,
-trained for a few steps each. Then the best of them go on, fewer and fewer, wider and wider, whoever the model expects
-most of at the end (`flex_finalists`). A trial is only ever paused or widened in answer to its own report: there, no
-step under way is lost.
+trained for a few steps each; those whose first step takes too long make room for others (`flex_paces`). Then the best
+of them go on, fewer and fewer, wider and wider, whoever the model expects most of at the end (`flex_finalists`). Those
+that have reported are only ever paused or widened in answer to a report of theirs: there, no step under way is lost.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Flex:
             if job.segment == event.segment and _may_be_told(state, job):
                 yield from self._judge(state, job, now)
                 yield from self._sharpen(state)
+            if self._explores(state, now):
+                yield from _give_up_slow(state)
         yield from self._fill(state, now)
 
     # -- who is running --------------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ class Flex:
         steps = now.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
         if steps < 1:
             yield d.PauseJob(job=job.id, why="no further step would end in time: save what there is")
-        elif job.until_step == state.spec.max_steps and _pays(state, job, now):
+        elif self._is_over_exploring(state, job, now) and _pays(state, job, now):
             yield from self._narrow_down(state, job, now, steps)
 
     def _narrow_down(self, state: RunView, job: Job, now: Means, steps: int) -> Iterator[d.Decision]:
@@ -132,28 +134,40 @@ class Flex:
             )
             return
         job, number = state.next_job(), len(state.jobs)
-        config, origin = self._drawn(state, now, number, job)
-        yield d.AddJob(job=job, config=config, why=f"trial {number + 1}, {origin}")
+        belief = self._belief(state) if number >= max(self.startup, len(spec.given)) else None
+        if belief is None:
+            drawn: Drawn | Job = supplied(state, number, job, AT_RANDOM)
+        else:
+            drawn = self._best(state, belief, now, job, grace)
+        if isinstance(drawn, Job):
+            why = f"judged again after {grace} of {spec.max_steps} steps: before, ranks do not hold"
+            yield d.RunJob(job=drawn.id, until_step=grace, slots=spec.slots, why=why)
+            return
+        yield d.AddJob(job=job, config=drawn.config, why=f"trial {number + 1}, {drawn.origin}")
         yield d.RunJob(
             job=job, until_step=grace, slots=spec.slots, why=f"judged after {grace} of {spec.max_steps} steps"
         )
 
-    def _drawn(self, state: RunView, now: Means, number: int, job: JobId) -> Drawn:
-        spec = state.spec
-        belief = self._belief(state) if number >= max(self.startup, len(spec.given)) else None
-        if belief is None:
-            return supplied(state, number, job, AT_RANDOM)
+    def _best(self, state: RunView, belief: Belief, now: Means, job: JobId, grace: int) -> Drawn | Job:
+        """Of what the model would draw for `job` and the trials that were judged before the step `grace`."""
         from shoestring.search.flex_proposals import proposed
+        from shoestring.search.flex_rejudging import rejudged
 
-        speeds = learned_speeds(state)
+        spec, speeds = state.spec, learned_speeds(state)
         alone = self.narrowing.most(now, spec.slots)
         steps = now.steps(speeds.usual_s / speeds.speedup(alone), switching=True)
         hope = CURIOSITY * (1.0 - now.progress)
-        return proposed(state, job, belief, step=min(spec.max_steps, steps), hope=hope)
+        new = proposed(state, job, belief, step=min(spec.max_steps, steps), hope=hope)
+        early = rejudged(state, belief, speeds, now, grace=grace, alone=alone, hope=hope)
+        return new.drawn if early is None or early.score <= new.score else early.job
 
     # -- how far it is ------------------------------------------------------------------------------------------
     def _explores(self, state: RunView, now: Means) -> bool:
         return now.progress < self.explore and len(state.jobs) < planned(state.spec)
+
+    def _is_over_exploring(self, state: RunView, job: Job, now: Means) -> bool:
+        """Is it one of the finalists, or still on its way to where it was to be judged though exploring has ended?"""
+        return job.until_step == state.spec.max_steps or not self._explores(state, now)
 
     def _steps_to_explore(self, state: RunView, now: Means) -> float:
         """How many can still be taken by usual trials, each on the slots of one worker, while exploring."""
@@ -196,6 +210,14 @@ def _shape(state: RunView) -> Shape | None:
 
     logs = next(iter(state.jobs.values())).tags.get(SHAPE) if state.jobs else None
     return Shape(np.array([float(log) for log in logs.split(",")])) if isinstance(logs, str) else None
+
+
+def _give_up_slow(state: RunView) -> Iterator[d.Decision]:
+    from shoestring.search.flex_paces import too_slow
+
+    for job in too_slow(state):
+        if _may_be_told(state, job):
+            yield d.PauseJob(job=job.id, why="its first step takes far longer than those of others: make room for them")
 
 
 def _may_be_told(state: RunView, job: Job) -> bool:

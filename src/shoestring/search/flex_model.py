@@ -45,11 +45,13 @@ class Belief:
         self._model = FreezeThaw(seen, (gaps - gaps.mean()) / spread, shape)
 
     def contenders(self, trials: list[int]) -> Whole:
-        """Of these trials those whose own values the model knows: nobody else can be told from its neighbours."""
+        """Of these trials the best of those whose own values the model knows, and all that were judged too early to
+        tell it: those it knows by their neighbours."""
         order = np.array(trials, dtype=np.intp)
         latest = self._ledger.latest(self.since)[order]
-        order = order[np.argsort(-latest, kind="stable")]
-        return order[: min(BEST, int(np.isfinite(latest).sum()))]
+        told = order[np.argsort(-latest, kind="stable")][: min(BEST, int(np.isfinite(latest).sum()))]
+        reached = self._ledger.reached()[order]
+        return np.concatenate([told, order[(reached > 0) & (reached < self.since)]])
 
     def outlook(self, trials: Whole, steps: Numbers) -> tuple[Numbers, Numbers]:
         """Mean and deviation of what these trials come to at these steps."""

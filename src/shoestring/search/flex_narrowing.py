@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from shoestring.search.flex_means import Means
 
-EARLIEST_END, LATEST_END = 0.5, 0.85
+EARLIEST_END, LATEST_END = 0.65, 0.85
 """Of the time: before, too little is known of anybody; after, there is too little left to gain."""
 
 
 @dataclass(frozen=True)
 class Narrowing:
-    """Half as many trials as slots at first, then fewer, one in the end."""
+    """As many trials as workers fit at first, then fewer, one in the end."""
 
     begins: float
     """At this share of the time."""
@@ -28,7 +28,7 @@ class Narrowing:
         """Slots that each of the finalists may have: a power of two of workers, so that they fit machines."""
         workers = means.slots // worker
         gone = (means.progress - self.begins) / max(1e-9, self.ends(means, finish_s) - self.begins)
-        trials = max(1, round(workers / 2 * min(1.0, max(0.0, 1.0 - gone))))
+        trials = max(1, round(workers * min(1.0, max(0.0, 1.0 - gone))))
         return worker * min(power_of_two(self.widest), power_of_two(workers // min(trials, alive)))
 
     def most(self, means: Means, worker: int) -> int:

@@ -1,6 +1,9 @@
-"""What to try next: of many configurations the one with the best outlook, some hope for the unknown included."""
+"""What to try next: of many configurations the one with the best outlook for what it takes, some hope for the unknown
+included."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +12,8 @@ from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.search.flex_candidates import Numbers, anywhere, around, config_at, encoded
 from shoestring.search.flex_model import Belief, ledger_of
+from shoestring.search.flex_paces import StepTimes
+from shoestring.search.scaling import learned_speeds
 from shoestring.search.supply import Drawn
 
 ANYWHERE, AROUND, PARENTS = 144, 72, 8
@@ -17,7 +22,17 @@ KNOWN = 1e6
 """Taken off a configuration that was tried before: it has nothing new to tell, and is drawn only if all others were."""
 
 
-def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Drawn:
+SPARING = 0.3
+"""What is taken off for e times as much time a step: so much more of something else could be tried."""
+
+
+class Proposal(NamedTuple):
+    drawn: Drawn
+    score: float
+    """Its outlook with the hope for it, less what it takes."""
+
+
+def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Proposal:
     """For a trial that could be trained to `step`; `hope` is how many deviations count for it."""
     space, ledger = state.spec.space, ledger_of(state)
     rng = np.random.default_rng(state.fixed_rng(f"candidates:{job}").getrandbits(64))
@@ -28,8 +43,10 @@ def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: flo
     mean, deviation = belief.outlook_of_new(x, step)
     silent = [state.jobs[tried].number for tried in _being_tried(state) if not state.jobs[tried].values]
     score = mean + hope * deviation * belief.room(x, ledger.x[silent])
+    score -= SPARING * StepTimes(ledger, learned_speeds(state)).log_ratio(x)
     score[_known(x, ledger.x[: ledger.count])] -= KNOWN
-    return Drawn(config_at(space, rows[int(np.argmax(score))]), "drawn from the model")
+    chosen = int(np.argmax(score))
+    return Proposal(Drawn(config_at(space, rows[chosen]), "drawn from the model"), float(score[chosen]))
 
 
 def _known(x: Numbers, tried: Numbers) -> NDArray[np.bool_]:

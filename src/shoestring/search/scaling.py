@@ -64,6 +64,10 @@ class Speeds:
     def speedup(self, slots: int) -> float:
         return float((slots / self._narrowest) ** self._alphas.get(slots, self._alpha))
 
+    def knows(self, job: JobId) -> bool:
+        """Has it reported a step?"""
+        return bool(self._seconds.get(job))
+
     def step_s(self, job: JobId) -> float:
         """Seconds a step takes it on the slots of one worker; what is usual, if it never reported."""
         seconds = self._seconds.get(job)
