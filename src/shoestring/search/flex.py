@@ -123,7 +123,7 @@ class Flex:
                 yield d.RunJob(job=job_id, until_step=max_steps, slots=width, why=why)
 
     def _explore(self, state: RunView, now: Means) -> Iterator[d.Decision]:
-        """A scout, if one is wanted, or else a new trial."""
+        """A scout, if one is wanted; or else a new trial, or one that was judged too early."""
         spec, grace = state.spec, grace_steps(state, self.grace_steps)
         sent = next_scout(state, min(self.grace_steps, spec.max_steps), self._steps_to_explore(state, now))
         if sent is not None:
@@ -138,7 +138,7 @@ class Flex:
         if belief is None:
             drawn: Drawn | Job = supplied(state, number, job, AT_RANDOM)
         else:
-            drawn = self._best(state, belief, now, job, grace)
+            drawn = self._most_promising(state, belief, now, job, grace)
         if isinstance(drawn, Job):
             why = f"judged again after {grace} of {spec.max_steps} steps: before, ranks do not hold"
             yield d.RunJob(job=drawn.id, until_step=grace, slots=spec.slots, why=why)
@@ -148,7 +148,7 @@ class Flex:
             job=job, until_step=grace, slots=spec.slots, why=f"judged after {grace} of {spec.max_steps} steps"
         )
 
-    def _best(self, state: RunView, belief: Belief, now: Means, job: JobId, grace: int) -> Drawn | Job:
+    def _most_promising(self, state: RunView, belief: Belief, now: Means, job: JobId, grace: int) -> Drawn | Job:
         """Of what the model would draw for `job` and the trials that were judged before the step `grace`."""
         from shoestring.search.flex_proposals import proposed
         from shoestring.search.flex_rejudging import rejudged
