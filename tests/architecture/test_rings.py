@@ -39,7 +39,16 @@ RINGS = [
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray", "sklearn", "torch"}
 NUMERIC = {
     f"shoestring.search.{name}"
-    for name in ("flex_candidates", "flex_finalists", "flex_ledger", "flex_model", "flex_proposals", "freeze_thaw")
+    for name in (
+        "flex_candidates",
+        "flex_finalists",
+        "flex_ledger",
+        "flex_model",
+        "flex_paces",
+        "flex_proposals",
+        "flex_rejudging",
+        "freeze_thaw",
+    )
 } | {f"shoestring.{ring}.{path.stem}" for ring in ("models", "tuning") for path in (ROOT / ring).glob("[!_]*.py")}
 """All arithmetic on arrays, so they load NumPy and SciPy themselves: only they may load each other, everybody else
 meets them on first use."""
