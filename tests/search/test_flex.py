@@ -120,6 +120,19 @@ def test_after_exploring_the_best_go_on_fewer_and_wider() -> None:
     assert best.step == max(job.step for job in run.state.jobs.values())
 
 
+def test_whoever_is_on_its_way_to_be_judged_when_exploring_ends_is_judged_at_its_next_report() -> None:
+    run = study(search=Flex(grace_steps=4, explore=0.41, spot=False))
+    while run.state.now < 1440.0:
+        pass_a_minute(run)
+    begun = [segment.job for segment in run.state.segments.values()]
+    assert [run.state.jobs[job].until_step for job in begun] == [4, 4, 4, 4]
+    decided = pass_a_minute(run)
+    told_off = [x.job for x in decided if isinstance(x, d.PauseJob) and "expected to end better" in x.why]
+    assert told_off
+    assert set(told_off) <= set(begun)
+    assert {run.state.jobs[job].step for job in told_off} == {1}
+
+
 def test_the_last_step_that_ends_in_time_is_saved() -> None:
     run = study()
     while run.state.now < 3400.0:

@@ -76,7 +76,7 @@ class Flex:
         steps = now.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
         if steps < 1:
             yield d.PauseJob(job=job.id, why="no further step would end in time: save what there is")
-        elif self._is_over_exploring(state, job, now) and _pays(state, job, now):
+        elif self._is_judged_with_finalists(state, job, now) and _pays(state, job, now):
             yield from self._narrow_down(state, job, now, steps)
 
     def _narrow_down(self, state: RunView, job: Job, now: Means, steps: int) -> Iterator[d.Decision]:
@@ -165,7 +165,7 @@ class Flex:
     def _explores(self, state: RunView, now: Means) -> bool:
         return now.progress < self.explore and len(state.jobs) < planned(state.spec)
 
-    def _is_over_exploring(self, state: RunView, job: Job, now: Means) -> bool:
+    def _is_judged_with_finalists(self, state: RunView, job: Job, now: Means) -> bool:
         """Is it one of the finalists, or still on its way to where it was to be judged though exploring has ended?"""
         return job.until_step == state.spec.max_steps or not self._explores(state, now)
 

@@ -20,8 +20,6 @@ ANYWHERE, AROUND, PARENTS = 144, 72, 8
 """Configurations looked at for each new trial: anywhere in the space, and around so many of the best."""
 KNOWN = 1e6
 """Taken off a configuration that was tried before: it has nothing new to tell, and is drawn only if all others were."""
-
-
 SPARING = 0.3
 """What is taken off for e times as much time a step: so much more of something else could be tried."""
 
