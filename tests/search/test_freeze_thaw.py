@@ -54,13 +54,15 @@ def test_curves_that_rise_are_expected_to_rise_on() -> None:
     assert mean[1] > mean[0]
 
 
-def test_deviations_alone_and_with_covariances_are_the_same() -> None:
+def test_means_and_deviations_are_those_of_the_textbook() -> None:
     points, values = seen()
     at = Points(np.random.default_rng(1).random((7, 2)), np.arange(7) + 500, np.linspace(0, 1, 7))
     model = FreezeThaw(points, values, Shape.usual(2))
     mean, deviation = model.mean_and_deviation(at)
-    same_mean, covariance = model.mean_and_covariance(at)
-    assert same_mean == pytest.approx(mean)
+    noisy = model._between(points, points) + Shape.usual(2).amplitudes[-1] * np.eye(len(values))
+    across = model._between(points, at)
+    covariance = model._between(at, at) - across.T @ np.linalg.solve(noisy, across)
+    assert mean == pytest.approx(across.T @ np.linalg.solve(noisy, values))
     assert np.sqrt(np.diag(covariance)) == pytest.approx(deviation, abs=1e-6)
 
 

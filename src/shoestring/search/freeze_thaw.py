@@ -85,11 +85,6 @@ class FreezeThaw:
         variance = before - np.einsum("ij,ij->j", explained, explained)
         return across.T @ self._weights, np.sqrt(np.maximum(variance, 1e-9))
 
-    def mean_and_covariance(self, at: Points) -> tuple[Numbers, Numbers]:
-        across = self._between(self._seen, at)
-        explained = solve_triangular(self._factor, across, lower=True, check_finite=False)
-        return across.T @ self._weights, self._between(at, at) - explained.T @ explained
-
     def log_posterior(self, values: Numbers) -> float:
         """Of the shape, up to a constant."""
         fit = -0.5 * values @ self._weights - np.log(np.diag(self._factor)).sum()
