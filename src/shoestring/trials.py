@@ -20,13 +20,13 @@ from shoestring.kernel.past import Entry
 from shoestring.kernel.records import Job
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
-from shoestring.kernel.thinking import question
+from shoestring.kernel.thinking import current_name, task_name
 from shoestring.kernel.types import Config, JobId, LeaseId, Metrics, SegmentId
 from shoestring.search.trimtuner_thinker import suggest
 from shoestring.units import show_duration, show_number, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
-ASKED = question(suggest)
+ASKED = task_name(suggest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class Tally:
                 self.latest[decision.job] = decision.segment
                 where = self.machines.setdefault(decision.job, {})
                 where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
-            elif isinstance(decision, Think) and decision.question == ASKED:
+            elif isinstance(decision, Think) and current_name(decision.question) == ASKED:
                 self.question = decision.given
 
     def rows(self, first: int = 0, most: int | None = None) -> list[TrialRow]:

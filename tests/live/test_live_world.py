@@ -8,7 +8,7 @@ from shoestring.errors import PermanentError, TransientError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.past import Entry, Past
-from shoestring.kernel.thinking import question, thinker
+from shoestring.kernel.thinking import background_task, task_name
 from shoestring.kernel.types import CheckpointRef, Offer
 from shoestring.storage.checkpoints import DirectoryStore
 from shoestring.world import retries
@@ -183,19 +183,19 @@ def test_a_wish_nobody_heard_stays_on_file(world, tmp_path):
 
 
 # -- slow thoughts -----------------------------------------------------------------------------------------------------
-@thinker
+@background_task()
 def square(given):
     print("a library that talks")
     return {"squared": given["x"] ** 2}
 
 
-@thinker
+@background_task()
 def stumble(given):
     raise ZeroDivisionError(given)
 
 
 def think(function, given, name="t"):
-    return d.Think(name=name, question=question(function), given=given, why="test")
+    return d.Think(name=name, question=task_name(function), given=given, why="test")
 
 
 def test_a_thought_comes_back_as_an_event(world):

@@ -80,5 +80,5 @@ CASES: dict[str, Words] = {
 }
 
 EXACT = frozenset({*_ELASTIC, "rubberband", "machines-in-the-space", "placement-cheapest", "placement-on_demand"})
-"""Decided by plain arithmetic. The others rest on NumPy and SciPy, whose last digits differ between releases and between
-processors: they are compared where both are those of the recording."""
+"""Decided by plain arithmetic. The others rest on NumPy and SciPy, whose last digits differ between releases and
+between processors: they are compared where both are those of the recording."""

@@ -10,7 +10,7 @@ from shoestring.errors import PolicyError, ShoestringError
 from shoestring.housekeeping.closing import Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.thinking import question, thinker
+from shoestring.kernel.thinking import background_task, task_name
 from tests.world.runs import simulate, simulated_world, told
 from tests.world.scenes import Scene, gone, without_bill
 
@@ -63,7 +63,7 @@ def test_a_timer_about_a_machine_is_void_once_the_machine_is_gone():
 
 
 # -- thoughts ----------------------------------------------------------------------------------------------------------
-@thinker
+@background_task()
 def total(given):
     return {"sum": sum(given)}
 
@@ -82,7 +82,7 @@ class Thinks:
     def decide(self, state, event) -> Iterator[d.Decision]:  # noqa: ARG002
         if isinstance(event, e.RunStarted):
             yield d.Think(
-                name="how much", question=question(total), given=[1, 2, 4], modelled_s=self.modelled_s, why="slow"
+                name="how much", question=task_name(total), given=[1, 2, 4], modelled_s=self.modelled_s, why="slow"
             )
         else:
             yield d.AddJob(job="j0", config={"x": event.answer["sum"]}, why="that is the answer")
@@ -104,6 +104,6 @@ def test_a_run_is_not_over_while_it_thinks():
 
 def test_only_registered_functions_can_be_asked():
     with pytest.raises(PolicyError, match="not registered"):
-        question(unregistered)
-    with pytest.raises(PolicyError, match="not a registered thinker"):
+        task_name(unregistered)
+    with pytest.raises(PolicyError, match="not a registered background task"):
         Scene().order(d.Think(name="x", question=f"{__name__}:unregistered", given=1, why="a test"))

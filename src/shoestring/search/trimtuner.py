@@ -15,7 +15,7 @@ import msgspec
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.thinking import question
+from shoestring.kernel.thinking import task_name
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.placement.named_machines import count_of
@@ -57,7 +57,7 @@ class TrimTunerSearch:
         if asks > 0:
             yield d.Think(
                 name=f"{THOUGHT}{len(state.jobs)}@{state.now!r}",
-                question=question(suggest),
+                question=task_name(suggest),
                 given=question_now(state, self.method, asks),
                 modelled_s=MODELLED_S * asks,
                 why=f"room for {asks} more trial{'' if asks == 1 else 's'}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shoestring.constraints import COST, SECONDS, Constraint
-from shoestring.kernel.thinking import thinker
+from shoestring.kernel.thinking import background_task
 from shoestring.space import Space
 from shoestring.values import Config
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shoestring.tuning.optimizer import Optimizer
 
 
-@thinker
+@background_task("trimtuner.suggest")
 def suggest(given: Any) -> Any:
     """Suggestions, fewer than asked for if nothing is left to try, and the memory of the method."""
     optimizer = optimizer_of(given)

@@ -20,7 +20,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.past import Past
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.thinking import answer
+from shoestring.kernel.thinking import run_task
 from shoestring.kernel.types import EndCause, LeaseId, SegmentCause, SegmentId
 from shoestring.market.simulated import Grant, SimulatedProvider
 from shoestring.world.sim_jobs import Latencies, Passing, Workload
@@ -343,7 +343,7 @@ class SimWorld:
         return e.TimerFired(at=at, name=order.name)
 
     def _think(self, order: d.Think) -> None:
-        thought = answer(order.question, order.given)
+        thought = run_task(order.question, order.given)
         self._push(self.now + order.modelled_s, self._thought, (order.name, thought))
 
     def _thought(self, at: float, subject: Any) -> e.Event:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from shoestring.kernel.decisions import Think
-from shoestring.kernel.thinking import answer
+from shoestring.kernel.thinking import run_task
 
 
 class Thought(NamedTuple):
@@ -120,7 +120,7 @@ class ThoughtsBeside:
 
 def _think(think: Think) -> Thought:
     try:
-        return Thought(think.name, answer(think.question, think.given))
+        return Thought(think.name, run_task(think.question, think.given))
     except Exception as error:
         return Thought(think.name, error=f"{think.question}: {type(error).__name__}: {error}")
 
