@@ -1,8 +1,7 @@
 """Make whole run folders, one finished and one half-way for each kind:  python -m tests.old_runs.make NAME
 
-`NAME` is a folder to be made beside this file. What lies there already was made by earlier releases: it is never made
-again, for the promise is that it opens, reports and resumes for ever. Runs in a folder of its own, under a name that says
-nothing of the machine.
+`NAME` is a folder to be made beside this file. What lies there already was made by earlier releases and is never made
+again: the promise is that it opens, reports and resumes for ever.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import fcntl
 import json
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from shoestring.client import Client
 from shoestring.runs import RunFolder
 from shoestring.server.submissions import kept
 from shoestring.server.tokens import FILE, add_token
-from tests.old_runs.make import KINDS, PLACE
+from tests.old_runs.make import CLI, KINDS, PLACE
 
 RELEASES = sorted(path for path in Path(__file__).parent.glob("release_*") if path.is_dir())
 ARCHIVES = [archive for release in RELEASES for archive in sorted(release.glob("*.tar.gz"))]
@@ -48,7 +47,7 @@ class Project:
         self.store = folder / "runs"
 
     def shoestring(self, *words: str) -> str:
-        command = [sys.executable, "-c", "from shoestring.cli import main; main()", *words, "--store", str(self.store)]
+        command = [*CLI, *words, "--store", str(self.store)]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
@@ -133,8 +132,7 @@ def service(tmp_path: Path) -> Iterator[tuple[Project, Client]]:
         path.write_text(path.read_text().replace(str(PLACE / "service"), str(project.folder)))
     token = add_token(project.store / FILE, "tester")
     serving = subprocess.Popen(
-        [sys.executable, "-c", "from shoestring.cli import main; main()"]
-        + ["serve", "--store", str(project.store), "--port", "0"],
+        [*CLI, "serve", "--store", str(project.store), "--port", "0"],
         cwd=project.folder,
         stdout=subprocess.PIPE,
         text=True,
