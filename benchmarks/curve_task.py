@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shoestring.kernel.types import Config, Direction, Listing, Metrics
-from shoestring.space import Space
-from shoestring.world.sim_jobs import Workload
+from shoestring.space.space import Space
+from shoestring.world.sim.workload import Workload
 
 if TYPE_CHECKING:
     import numpy as np

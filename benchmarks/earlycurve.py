@@ -25,8 +25,8 @@ from benchmarks.earlycurve_plot import draw
 from benchmarks.earlycurve_studies import studied
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
-from shoestring.models.curve_model import CurveModel
-from shoestring.models.curve_models import CURVE_MODELS, DEFAULT
+from shoestring.models.curves.model import CurveModel
+from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT
 
 THETAS = tuple(round(0.1 * tenths, 1) for tenths in range(1, 11))
 DRAWS = 20

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from shoestring.demo_digits import digits
+from shoestring.demo.digits import digits
 
 STEPS = 60
 FALLS = (20, 36)

@@ -11,7 +11,7 @@ from benchmarks import earlycurve_network as network
 from benchmarks.earlycurve_groups import Group
 from benchmarks.rows import Row
 from shoestring.kernel.types import Direction
-from shoestring.models.curve_models import CURVE_MODELS, DEFAULT
+from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT
 
 FORETOLD = (DEFAULT, "earlycurve", "slaq", "last_value")
 SHARES = (("error", "mean error of the end"), ("top1", "the best is foretold to be it"), ("top3", "it is in the top 3"))

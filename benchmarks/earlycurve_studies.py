@@ -14,11 +14,11 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Config
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.space import Int, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Curve, Workload
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.space.space import Int, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Curve, Workload
+from shoestring.world.sim.world import SimWorld
 
 
 @dataclass(frozen=True)

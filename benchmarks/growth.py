@@ -16,19 +16,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from shoestring import recipes
-from shoestring.backends.inline import InlineBackend
+from shoestring.backends.inline.backend import InlineBackend
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import Event, RunStarted
 from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.space import from_plain
-from shoestring.storage.checkpoints import DirectoryStore
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.space.space import from_plain
+from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.trial import Trial
-from shoestring.world.clock import RunClock
-from shoestring.world.live import LiveWorld
+from shoestring.world.live.clock import RunClock
+from shoestring.world.live.world import LiveWorld
 
 EVERY = 500
 """Events between two looks at the CPU clock."""

@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmarks.rows import Row, arguments, cpu_s, publish
 from benchmarks.tables import data_folder
-from shoestring.models.lifetime_fit import DEFAULT, MODELS, fit, log_likelihoods
-from shoestring.models.lifetime_records import Lifetimes, read_lifetimes
-from shoestring.models.lifetime_saved import fit_saved
-from shoestring.models.lifetime_scores import Scores, cross_validated, folds, gain_error
+from shoestring.models.lifetimes.fit import DEFAULT, MODELS, fit, log_likelihoods
+from shoestring.models.lifetimes.records import Lifetimes, read_lifetimes
+from shoestring.models.lifetimes.saved import fit_saved
+from shoestring.models.lifetimes.scores import Scores, cross_validated, folds, gain_error
 
 LIVES = "google_preemptible_2019.csv.gz"
 PAPER, RIVAL = "bathtub_printed", "mixture_atom"

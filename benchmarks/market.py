@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, cpu_s, parser, publish
-from shoestring.asked import Asked
-from shoestring.forecast import Rehearsal, forecast
 from shoestring.kernel.spec import RunSpec
-from shoestring.market import catalog
-from shoestring.markets import Machines, Market
-from shoestring.models.step_price import usd_per_useful_step
-from shoestring.space import from_plain
-from shoestring.workloads import guessed
+from shoestring.market.catalog import catalog
+from shoestring.models.step_cost import usd_per_useful_step
+from shoestring.runs.forecast import Rehearsal, forecast
+from shoestring.runs.sim_workload import guessed
+from shoestring.space.space import from_plain
+from shoestring.specs.market import Machines, Market
+from shoestring.specs.request import Asked
 
 MARKETS, REPEATS, ALONE = 60, 5, 1000
 ZONES, DAYS, MACHINES, FULL = 3, 12.0, 100, 10_000

@@ -26,7 +26,7 @@ from benchmarks.placement_world import Task, play
 from benchmarks.rows import Row, parser, publish
 from shoestring.errors import DataError
 from shoestring.models.zone_survival import survival
-from shoestring.placement.slack_guarantee import Switching
+from shoestring.policies.placement.slack.guarantee import Switching
 
 WORK_H = (6, 12, 24, 48)
 DEADLINES = (1.1, 1.25, 1.5, 2.0)

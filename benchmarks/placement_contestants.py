@@ -8,11 +8,11 @@ from __future__ import annotations
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Look
 from shoestring.models.zone_survival import LossRates, ZoneRecord, expected_stay_h, loss_rates, returns_per_h
-from shoestring.placement import slack_rules
-from shoestring.placement.slack_choice import choose
-from shoestring.placement.slack_guarantee import ON_DEMAND, Kind, Wish, guarded
-from shoestring.placement.slack_programme import Programme, Terms, solve
-from shoestring.placement.slack_zones import Quote, best_quote, horizon_h
+from shoestring.policies.placement.slack import baselines as slack_rules
+from shoestring.policies.placement.slack.choice import choose
+from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, solve
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, Kind, Wish, guarded
+from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h
 
 SOLVE_EVERY = int(2 * 3600 / TICK_S)
 RECORDS_EVERY = int(3600 / TICK_S)

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.placement_contestants import Slack
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Chooser, Look, Task, play
-from shoestring.placement.slack_guarantee import ON_DEMAND, SAVE, WAIT, Kind, Switching, Wish, guarded
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, SAVE, WAIT, Kind, Switching, Wish, guarded
 
 
 def misses(seeds: Iterable[int]) -> int:

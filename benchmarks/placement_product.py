@@ -23,11 +23,11 @@ from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Config, Denial, LeaseId, Listing, Offer
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.simulated import Grant, SimulatedProvider
-from shoestring.space import Float, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies, Workload
+from shoestring.market.simulated.provider import Grant, SimulatedProvider
+from shoestring.space.space import Float, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Latencies, Workload
+from shoestring.world.sim.world import SimWorld
 
 START = 1_700_000_000.0
 STEP_S = 60.0

@@ -17,7 +17,7 @@ from benchmarks.placement_product import play_product
 from benchmarks.placement_study import Study, StudyOutcome, play_study
 from benchmarks.placement_traces import TICK_S, Recording
 from benchmarks.rows import Row
-from shoestring.placement.slack_guarantee import Switching
+from shoestring.policies.placement.slack.guarantee import Switching
 
 TRIALS = 16
 LONGEST_H = (6, 12, 24)

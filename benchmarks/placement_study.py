@@ -15,7 +15,7 @@ from functools import lru_cache
 from benchmarks.placement_fluid import fluid_usd
 from benchmarks.placement_traces import TICK_S, Market, Recording
 from benchmarks.placement_world import KEPT, Chooser, Job, Task
-from shoestring.placement.slack_guarantee import Switching
+from shoestring.policies.placement.slack.guarantee import Switching
 
 VIEWS_KEPT = 600
 

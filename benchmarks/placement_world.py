@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.placement_traces import TICK_S, Market
-from shoestring.placement.slack_guarantee import Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import Kind, Situation, Switching, Wish
 
 KEPT = -1
 """The zone of an on-demand machine."""

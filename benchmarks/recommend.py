@@ -22,15 +22,15 @@ import numpy as np
 
 from benchmarks.rows import Row, arguments, publish
 from benchmarks.trimtuner_contestants import one_thread
-from shoestring.tuning.candidates import of_table
-from shoestring.tuning.entropy_methods import TrimTunerGp
-from shoestring.tuning.filter_cmaes import ByCmaes
-from shoestring.tuning.filter_direct import ByDirect
-from shoestring.tuning.filters import NoFilter
-from shoestring.tuning.methods import Method
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.trees_methods import TrimTunerDt
+from shoestring.optimizer.candidates import of_table
+from shoestring.optimizer.filters.cmaes import ByCmaes
+from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.filters import NoFilter
+from shoestring.optimizer.methods.entropy import TrimTunerGp
+from shoestring.optimizer.methods.protocol import Method
+from shoestring.optimizer.methods.tree_entropy import TrimTunerDt
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
 from shoestring.values import Config
 
 FRACTIONS = (1 / 60, 1 / 10, 1 / 4, 1 / 2, 1.0)

@@ -23,13 +23,13 @@ from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.revpred_plot import draw as draw_picture
 from benchmarks.rows import Row, parser, publish
 from benchmarks.tables import data_folder
-from shoestring.market_fit import read_markets, whole_span, windows
-from shoestring.models.revocation_examples import Examples, draw, mixed_times
-from shoestring.models.revocation_lstm_fit import fit_revpred, fit_tributary
-from shoestring.models.revocation_model import RevocationModel
-from shoestring.models.revocation_prices import Markets
-from shoestring.models.revocation_saved import DEFAULT, fit
-from shoestring.models.revocation_scores import Scores, scores
+from shoestring.analysis.revocation_training import read_markets, whole_span, windows
+from shoestring.models.revocation.examples import Examples, draw, mixed_times
+from shoestring.models.revocation.lstm_training import fit_revpred, fit_tributary
+from shoestring.models.revocation.model import RevocationModel
+from shoestring.models.revocation.price_arrays import Markets
+from shoestring.models.revocation.saved import DEFAULT, fit
+from shoestring.models.revocation.scores import Scores, scores
 
 PRICES = "spot_aws_us-east-1_2016-02_04.parquet"
 MANNERS = ("absolute", "relative", "on_demand")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.plotting import bars
-from shoestring.models.revocation_scores import Scores
+from shoestring.models.revocation.scores import Scores
 
 PANELS = (
     ("accuracy", "accuracy"),

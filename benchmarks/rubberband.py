@@ -28,20 +28,20 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Config, Listing, Offer
 from shoestring.market.prices import PriceBook
-from shoestring.market.revocation import Never
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.market.synthetic import DEFAULT_START
-from shoestring.placement.as_planned import AsPlanned
-from shoestring.placement.on_demand import OnDemand
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Never
+from shoestring.market.simulated.synthetic_prices import DEFAULT_START
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.placement.renting.release_by_plan import AsPlanned
+from shoestring.policies.search.rubberband.greedy import cheapest, fastest, of_one_size
+from shoestring.policies.search.rubberband.plan import Ground, Plan, Round, Schedule, forecast, menu
+from shoestring.policies.search.rubberband.policy import Rubberband
+from shoestring.policies.search.rubberband.speed import Guess
 from shoestring.recipes.rubberband import plan_of
-from shoestring.search.rubberband import Rubberband
-from shoestring.search.rubberband_greedy import cheapest, fastest, of_one_size
-from shoestring.search.rubberband_plan import Ground, Plan, Round, Schedule, forecast, menu
-from shoestring.search.rubberband_speed import Guess
-from shoestring.space import from_plain
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Workload
+from shoestring.space.space import from_plain
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Workload
+from shoestring.world.sim.world import SimWorld
 
 MACHINE = Listing(
     offer=Offer(provider="aws", zone="us-east-1a", machine="p3.8xlarge", spot=False),

@@ -13,13 +13,13 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Value
-from shoestring.market import catalog
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.space import Int, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Workload
+from shoestring.market.catalog import catalog
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.space.space import Int, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Workload
+from shoestring.world.sim.world import SimWorld
 
 MACHINES = 16
 STEP_S = 60.0

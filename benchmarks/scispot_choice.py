@@ -15,10 +15,10 @@ from math import log2
 import numpy as np
 
 from benchmarks.scispot_lives import Split
-from shoestring.market import catalog
-from shoestring.market.simulated import PREEMPTIBLE_PRICE_SHARE
+from shoestring.market.catalog import catalog
+from shoestring.market.simulated.provider import PREEMPTIBLE_PRICE_SHARE
+from shoestring.models.lifetimes.job_cost import job_usd, printed_job_usd
 from shoestring.models.portfolio import shares
-from shoestring.models.selection import job_usd, printed_job_usd
 
 CPUS = 64
 SIZES = (2, 4, 8, 16, 32)

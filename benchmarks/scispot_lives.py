@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.tables import data_folder
-from shoestring.models.lifetime_fit import fit
-from shoestring.models.lifetime_groups import scaled
-from shoestring.models.lifetime_kaplan_meier import KaplanMeier
-from shoestring.models.lifetime_model import HOUR_S, Floats, LifetimeModel
-from shoestring.models.lifetime_records import Lifetimes, read_lifetimes
-from shoestring.models.lifetime_saved import SavedLifetimes, fit_saved
-from shoestring.models.lifetime_scores import folds
-from shoestring.models.survival_table import SurvivalTable
+from shoestring.models.lifetimes.fit import fit
+from shoestring.models.lifetimes.groups import scaled
+from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
+from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel
+from shoestring.models.lifetimes.records import Lifetimes, read_lifetimes
+from shoestring.models.lifetimes.saved import SavedLifetimes, fit_saved
+from shoestring.models.lifetimes.scores import folds
+from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 FILE = "google_preemptible_2019.csv.gz"
 DAY_S = 24 * HOUR_S

@@ -13,8 +13,8 @@ from benchmarks.scispot_bags import Outcome
 from benchmarks.scispot_choice import APPLICATIONS, CPUS, Chosen
 from benchmarks.scispot_lives import Split
 from benchmarks.scispot_reuse import AGES_S, RULES, SETUP_S, failures
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.reuse import reuse_saves_s, transition_points
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.reuse import reuse_saves_s, transition_points
 
 
 def draw(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.scispot_lives import Split
-from shoestring.models.lifetime_model import HOUR_S, Floats
-from shoestring.models.reuse import printed_reuse_saves_s, reuse_saves_s
-from shoestring.models.survival_table import SurvivalTable
+from shoestring.models.lifetimes.model import HOUR_S, Floats
+from shoestring.models.lifetimes.reuse import printed_reuse_saves_s, reuse_saves_s
+from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 SETUP_S = 120.0
 LENGTHS_H = (0.25, 0.5, *map(float, range(1, 13)))

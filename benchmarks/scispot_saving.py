@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.rows import cpu_s
 from benchmarks.scispot_lives import Draws, Split
-from shoestring.models.checkpoint_programme import CheckpointProgramme, Costs, solve, young_daly_s
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.survival_table import SurvivalTable
+from shoestring.models.lifetimes.checkpoint_schedule import CheckpointProgramme, Costs, solve, young_daly_s
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 COSTS = Costs(save_s=60.0, restart_s=120.0)
 LENGTHS_H = tuple(range(1, 13))

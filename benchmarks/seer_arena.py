@@ -18,17 +18,17 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import AddJob
 from shoestring.kernel.events import Event, RunStarted
-from shoestring.kernel.past import Past
+from shoestring.kernel.history import Past
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Value
 from shoestring.kernel.view import RunView
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.search.scaling import learned_speedup
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.policies.search.elastic.scaling import learned_speedup
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Latencies
+from shoestring.world.sim.world import SimWorld
 
 LATENCIES = Latencies(start_s=10.0, save_overhead_s=1.0, restore_overhead_s=1.0, lead_s=20.0)
 WIND_DOWN_S = 30.0

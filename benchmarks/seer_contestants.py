@@ -14,7 +14,7 @@ from benchmarks.seer_arena import Setting
 from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import MEDIAN_STEP_S
 from shoestring.kernel.types import Value
-from shoestring.search.hyperband import bracket_steps, deal, usual_size
+from shoestring.policies.search.halving.hyperband import bracket_steps, deal, usual_size
 
 DEFAULT = "flex"
 """The recipe whose claims the rows are about."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from shoestring.kernel.types import Listing, Offer
-from shoestring.market.lifetimes import Exponential
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes
-from shoestring.market.simulated import SimulatedProvider
+from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Lifetimes
 
 START = 1_700_000_000.0
 MACHINE_SLOTS = 4

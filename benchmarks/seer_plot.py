@@ -17,13 +17,13 @@ from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import load
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import JobId, SegmentId
-from shoestring.plots import axes
-from shoestring.plots.axes import Scale
-from shoestring.plots.chronicle import Chronicle
-from shoestring.plots.figure import LEFT, RIGHT, WIDTH
-from shoestring.plots.svg import box_path, label, step_path, tag, words
+from shoestring.report.plots import axes
+from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.figure import LEFT, RIGHT, WIDTH
+from shoestring.report.plots.journal_pass import Chronicle
+from shoestring.report.plots.svg import box_path, label, step_path, tag, words
 
 DRAWN = ("asha", "hypersched", "seer")
 TASK, CELL, SEED = "taskset/imdb_patch32_GRU64_avg_bs128", Cell(15, 240), 0

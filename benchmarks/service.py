@@ -24,10 +24,10 @@ from pathlib import Path
 from benchmarks.rows import Row, arguments, publish
 from shoestring.client import Client
 from shoestring.errors import MissingExtra, need
-from shoestring.runs import RunFolder
-from shoestring.server.following import progress_of
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
+from shoestring.server.journal_follower import progress_of
 from shoestring.server.tokens import FILE, add_token
-from shoestring.study import Study
 
 CLIENTS = 50
 NAME = "bag"

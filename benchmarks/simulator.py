@@ -19,12 +19,12 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.market.synthetic import DEFAULT_START
-from shoestring.space import from_plain
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import SublinearSpeed, Workload
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.synthetic_prices import DEFAULT_START
+from shoestring.space.space import from_plain
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import SublinearSpeed, Workload
+from shoestring.world.sim.world import SimWorld
 
 STEPS = 50
 FEW_STEPS = 10

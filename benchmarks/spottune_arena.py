@@ -15,17 +15,17 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.records import Job
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, SegmentId
 from shoestring.market.prices import PriceBook
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.search.theta import EXPECTED, RESTED
-from shoestring.space import Int, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.policies.search.theta.policy import EXPECTED, RESTED
+from shoestring.space.space import Int, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.world import SimWorld
 
 AMPLE_USD = 1e6
 SPARE_MACHINES = 8

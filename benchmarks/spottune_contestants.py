@@ -15,9 +15,9 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.types import Offer, Value
 from shoestring.kernel.view import RunView
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.placement.cheapest import Cheapest
-from shoestring.world.sim_jobs import SecondsPerStep
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.world.sim.workload import SecondsPerStep
 
 DEFAULT, AS_PRINTED, PLAIN, ORACLE = "spottune", "as_printed", "plain", "oracle"
 """The default seeks refunds; `plain` is the cheapest step without."""

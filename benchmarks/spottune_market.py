@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from benchmarks.tables import data_folder
 from shoestring.kernel.types import Listing
-from shoestring.market import catalog
-from shoestring.market.lifetimes import HOUR_S, Exponential
+from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices
 from shoestring.market.prices import PriceBook
-from shoestring.market.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker
-from shoestring.market.simulated import SimulatedProvider
+from shoestring.market.simulated.lifetimes import HOUR_S, Exponential
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker
 
 ECUS = {
     "r3.large": 6.5,

@@ -18,10 +18,10 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
-from shoestring.market.lifetimes import HOUR_S
-from shoestring.market.simulated import Grant, SimulatedProvider
-from shoestring.placement.matching import PLACEMENT_WAKERS, RETRY, request, start_waiting_jobs
-from shoestring.world.sim_jobs import SecondsPerStep
+from shoestring.market.simulated.lifetimes import HOUR_S
+from shoestring.market.simulated.provider import Grant, SimulatedProvider
+from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY, request, start_waiting_jobs
+from shoestring.world.sim.workload import SecondsPerStep
 
 A_LITTLE_MORE = 1.0005
 """What is bid above a price that is to be survived."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from benchmarks.spottune_market import speed
 from benchmarks.workload_curves import Curves
 from shoestring.kernel.types import Config, Listing, Metrics
-from shoestring.market.lifetimes import HOUR_S
-from shoestring.market.seeding import generator
-from shoestring.search.theta_stages import METRIC as STAGE
-from shoestring.world.sim_jobs import Curve, Workload
+from shoestring.market.simulated.lifetimes import HOUR_S
+from shoestring.market.simulated.random_streams import generator
+from shoestring.policies.search.theta.theta_stages import METRIC as STAGE
+from shoestring.world.sim.workload import Curve, Workload
 
 Numbers = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.curve_task import CurveTask
 from shoestring.errors import DataError
 from shoestring.kernel.types import Direction
-from shoestring.space import Float, Int, Space
+from shoestring.space.space import Float, Int, Space
 
 if TYPE_CHECKING:
     from benchmarks.curve_task import Numbers

@@ -19,9 +19,9 @@ from itertools import pairwise
 from benchmarks.rows import Row, arguments, publish
 from benchmarks.tables import REPORTING, load
 from shoestring.errors import DataError
-from shoestring.search.parzen import Row as Place
-from shoestring.search.tpe import as_row, evenly, good_count, suggest
-from shoestring.space import Space, choice, integer, log, uniform
+from shoestring.policies.search.samplers.parzen import Row as Place
+from shoestring.policies.search.samplers.tpe import as_row, evenly, good_count, suggest
+from shoestring.space.space import Space, choice, integer, log, uniform
 from shoestring.values import Config
 
 STARTUP, GAMMA, CANDIDATES, MOST_OTHERS = 10, 0.15, 24, 100
@@ -63,7 +63,7 @@ def ours(space: Space, seed: int) -> Iterator[tuple[Config, Callable[[float], No
 def optunas(space: Space, seed: int) -> Iterator[tuple[Config, Callable[[float], None]]]:
     import optuna
 
-    from shoestring.search.optuna_sampler import suggested
+    from shoestring.policies.search.samplers.optuna import suggested
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP))

@@ -18,7 +18,7 @@ from typing import Any
 import shoestring as ss
 from benchmarks.rows import Row, arguments, publish
 from benchmarks.tables import data_folder
-from shoestring.study import Study
+from shoestring.report.study import Study
 from shoestring.worker.loading import load_function
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "workloads"

@@ -12,12 +12,12 @@ from benchmarks.trimtuner_peers import OptunaSearch, RandomSearch
 from benchmarks.trimtuner_play import Ask, Evaluation, Player
 from benchmarks.trimtuner_rows import DEFAULT
 from benchmarks.trimtuner_tables import Table
-from shoestring.constraints import COST, Constraint
 from shoestring.errors import SpecError
-from shoestring.tuning.candidates import key
-from shoestring.tuning.methods import Method
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
+from shoestring.optimizer.candidates import key
+from shoestring.optimizer.methods.protocol import Method
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.space.constraints import COST, Constraint
 
 
 class Ours:

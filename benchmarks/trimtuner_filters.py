@@ -22,12 +22,12 @@ from benchmarks.trimtuner_contestants import Ours, one_thread
 from benchmarks.trimtuner_play import Curve, mean_curve, play, spent_until
 from benchmarks.trimtuner_tables import Table, load
 from shoestring.errors import DataError
-from shoestring.tuning.entropy_methods import TrimTunerGp
-from shoestring.tuning.filter_cmaes import ByCmaes
-from shoestring.tuning.filter_direct import ByDirect
-from shoestring.tuning.filters import ByCea, ByLot, NoFilter
-from shoestring.tuning.methods import Method
-from shoestring.tuning.trees_methods import TrimTunerDt
+from shoestring.optimizer.filters.cmaes import ByCmaes
+from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.filters import ByCea, ByLot, NoFilter
+from shoestring.optimizer.methods.entropy import TrimTunerGp
+from shoestring.optimizer.methods.protocol import Method
+from shoestring.optimizer.methods.tree_entropy import TrimTunerDt
 
 SEEDS, QUICK_SEEDS, QUICK_EVALUATIONS = 10, 1, 12
 LEVEL = 0.90

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.trimtuner_play import Ask, Evaluation
 from benchmarks.trimtuner_tables import Table
-from shoestring.space import Choice, Float, Int, Parameter
+from shoestring.space.space import Choice, Float, Int, Parameter
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

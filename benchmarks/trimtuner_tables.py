@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.tables import data_folder
 from shoestring.errors import DataError
-from shoestring.space import Choice, Config, Float, Int, Space
+from shoestring.space.space import Choice, Config, Float, Int, Space
 
 Numbers = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ import msgspec
 from benchmarks.rows import Row, parser, publish
 from benchmarks.tables import data_folder
 from shoestring.kernel.types import Config, JobId, Metrics
-from shoestring.space import from_plain
+from shoestring.space.space import from_plain
 from shoestring.trial import Trial
 from shoestring.worker.loading import load_function
 

@@ -1,1 +1,1 @@
-../src/shoestring/demo_digits.py
+../src/shoestring/demo/digits.py

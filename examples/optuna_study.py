@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 from shoestring.for_optuna import TrimTunerSampler
-from shoestring.tuning.observations import Answer
+from shoestring.optimizer.observations import Answer
 
 DIGITS = load_digits()
 PICTURES, LABELS = DIGITS.data / 16, DIGITS.target

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shoestring.checkpointing.on_notice import OnNotice
-from shoestring.housekeeping.closing import Closing
-from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Policy, Waker
 from shoestring.kernel.types import Config
 from shoestring.kernel.view import RunView
-from shoestring.placement.cheapest import Cheapest
+from shoestring.policies.checkpointing.on_notice import OnNotice
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.policies.housekeeping.renewal import Renewal
+from shoestring.policies.placement.cheapest import Cheapest
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing, Offer, Value
-from shoestring.market.lifetimes import Exponential
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.space import Float, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
+from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
+from shoestring.space.space import Float, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Latencies, SublinearSpeed, Workload
+from shoestring.world.sim.world import SimWorld
 
 START = 1_700_000_000.0
 MODEL_BASED = ("tpe", "asha_tpe", "bohb")

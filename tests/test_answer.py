@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shoestring as ss
-from shoestring.page import page
+from shoestring.report.html import page
 
 WIDTHS = (1, 2, 4)
 

@@ -10,7 +10,7 @@ import pytest
 
 import shoestring as ss
 from shoestring.errors import SpecError
-from shoestring.markets import make_market
+from shoestring.specs.market import make_market
 
 SPACE = {"lr": ss.uniform(0, 1)}
 WORKLOAD = ss.Workload(

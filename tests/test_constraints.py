@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from shoestring.constraints import Constraint, parse, parse_all
 from shoestring.errors import SpecError
+from shoestring.space.constraints import Constraint, parse, parse_all
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from shoestring.kernel import events as e
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.state import RunState
-from shoestring.storage.memory import MemoryJournal
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
 from tests.world.restless import DUMP, GUARD, POLICIES, RECORD, REFERENCE, START, Around, a_world, finished_run, resumed
 from tests.world.runs import decided, told

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import shoestring as ss
-from shoestring.study import Study
+from shoestring.report.study import Study
 
 SPACE = {
     "x": ss.uniform(0, 1),

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 import shoestring as ss
-from shoestring.asked import Asked
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
-from shoestring.machine_space import settled
-from shoestring.space import Choice, Constant, Int, Space, from_plain
+from shoestring.space.space import Choice, Constant, Int, Space, from_plain
+from shoestring.specs.machines import settled
+from shoestring.specs.request import Asked
 
 TYPES = ("small", "large")
 

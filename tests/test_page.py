@@ -17,14 +17,14 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.decisions import Decision
 from shoestring.kernel.events import Event
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import LOCAL, Listing, Offer
-from shoestring.page import LOG_HEAD, LOG_TAIL, page
-from shoestring.plots.chronicle import Chronicle, Stretch
-from shoestring.plots.machines import SHOWN, lanes, machine_bars
-from shoestring.plots.svg import words
-from shoestring.study import Study
+from shoestring.report.html import LOG_HEAD, LOG_TAIL, page
+from shoestring.report.plots.journal_pass import Chronicle, Stretch
+from shoestring.report.plots.machines import SHOWN, lanes, machine_bars
+from shoestring.report.plots.svg import words
+from shoestring.report.study import Study
 from tests.studies import play, random_case
 
 HOSTILE = "</title><script>alert('x')</script>\x1b&"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from shoestring.kernel.records import Job
 from shoestring.kernel.spec import RunSpec
-from shoestring.plots import axes
-from shoestring.plots.curves import BEST_SHOWN, OTHERS_SHOWN, choose, learning_curves, span_of
-from shoestring.plots.svg import thin
+from shoestring.report.plots import axes
+from shoestring.report.plots.learning_curves import BEST_SHOWN, OTHERS_SHOWN, choose, learning_curves, span_of
+from shoestring.report.plots.svg import thin
 
 SPEC = RunSpec(name="told", metric="loss", trials=3, max_steps=9, budget_usd=1.0, deadline_s=7200.0)
 

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from shoestring import progress
 from shoestring.kernel import events as e
-from shoestring.progress import LiveLine
+from shoestring.runs import progress_line as progress
+from shoestring.runs.progress_line import LiveLine
 from shoestring.testing.story import story
 
 EVENT = e.TimerFired(at=1.0, name="tick")

@@ -11,7 +11,7 @@ from shoestring.kernel.records import Account
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Offer
-from shoestring.receipt import Amount, apportion, receipt_of
+from shoestring.report.receipt import Amount, apportion, receipt_of
 
 DOLLARS = st.floats(min_value=0, max_value=1e5, allow_nan=False)
 

@@ -13,7 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.space import Choice, Constant, Float, Int, Space, choice, constant, from_plain, integer, log, uniform
+from shoestring.space.space import (
+    Choice,
+    Constant,
+    Float,
+    Int,
+    Space,
+    choice,
+    constant,
+    from_plain,
+    integer,
+    log,
+    uniform,
+)
 
 NETWORK = from_plain(
     {

@@ -10,8 +10,8 @@ import pytest
 from shoestring.errors import MissingExtra, SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
-from shoestring.space import choice, constant, from_plain, integer, log, uniform
-from shoestring.specfile import FIELDS, check_affordable, load_spec_file, make_spec, split_sections
+from shoestring.space.space import choice, constant, from_plain, integer, log, uniform
+from shoestring.specs.build import FIELDS, check_affordable, load_spec_file, make_spec, split_sections
 
 STUDY = {"command": "python train.py --lr {lr}", "space": {"lr": log(1e-4, 1.0)}, "minimize": "loss"}
 BAG = {"kind": "bag", "command": "./simulate {temp}", "over": {"temp": [280, 300]}}

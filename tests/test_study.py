@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import shoestring as ss
-from shoestring.again import amendment, check_same
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import amended
-from shoestring.progress import line_of
-from shoestring.runs import find_run, known_runs, run_folder, set_aside
-from shoestring.workloads import guessed, recorded
+from shoestring.runs.amend import amendment, check_same
+from shoestring.runs.folder import find_run, known_runs, run_folder, set_aside
+from shoestring.runs.progress_line import line_of
+from shoestring.runs.sim_workload import guessed, recorded
 
 
 def study_of(**changes: object) -> ss.Study:

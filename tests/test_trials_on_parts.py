@@ -7,9 +7,9 @@ import io
 
 import pytest
 
-from shoestring.export import as_text
-from shoestring.study import Study
-from shoestring.world.sim_jobs import Passing
+from shoestring.report.export import as_text
+from shoestring.report.study import Study
+from shoestring.world.sim.workload import Passing
 from tests import parts
 from tests.world.runs import simulate, simulated_world
 

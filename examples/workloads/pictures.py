@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoestring.demo_digits import digits
+from shoestring.demo.digits import digits
 
 BESIDE_THE_PROJECT = Path(__file__).resolve().parent / "../../../shared/data"
 

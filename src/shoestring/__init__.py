@@ -13,16 +13,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "shoestring.api": ("resume", "run_bag", "simulate", "tune"),
     "shoestring.errors": ("DataError", "ShoestringError", "SpecError"),
-    "shoestring.markets": ("Market", "machines"),
-    "shoestring.parameters": (
+    "shoestring.specs.market": ("Market", "machines"),
+    "shoestring.space.parameters": (
         *("choice", "constant", "integer", "log", "uniform"),
         *("machine_count", "machine_type", "on_spot", "zone"),
     ),
-    "shoestring.receipt": ("Receipt",),
-    "shoestring.study": ("Bag", "Study"),
+    "shoestring.report.receipt": ("Receipt",),
+    "shoestring.report.study": ("Bag", "Study"),
     "shoestring.trial": ("Trial",),
-    "shoestring.tuning.optimizer": ("Optimizer",),
-    "shoestring.world.sim_jobs": ("Latencies", "SublinearSpeed", "Workload"),
+    "shoestring.optimizer.optimizer": ("Optimizer",),
+    "shoestring.world.sim.workload": ("Latencies", "SublinearSpeed", "Workload"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -58,8 +58,10 @@ __all__ = [
 if TYPE_CHECKING:
     from shoestring.api import resume, run_bag, simulate, tune
     from shoestring.errors import DataError, ShoestringError, SpecError
-    from shoestring.markets import Market, machines
-    from shoestring.parameters import (
+    from shoestring.optimizer.optimizer import Optimizer
+    from shoestring.report.receipt import Receipt
+    from shoestring.report.study import Bag, Study
+    from shoestring.space.parameters import (
         choice,
         constant,
         integer,
@@ -70,11 +72,9 @@ if TYPE_CHECKING:
         uniform,
         zone,
     )
-    from shoestring.receipt import Receipt
-    from shoestring.study import Bag, Study
+    from shoestring.specs.market import Market, machines
     from shoestring.trial import Trial
-    from shoestring.tuning.optimizer import Optimizer
-    from shoestring.world.sim_jobs import Latencies, SublinearSpeed, Workload
+    from shoestring.world.sim.workload import Latencies, SublinearSpeed, Workload
 
 
 def __getattr__(name: str) -> object:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from shoestring.asked import Asked
-from shoestring.constraints import Constraint
-from shoestring.launch import begin, go_on, rehearse
-from shoestring.markets import Machines, Market
-from shoestring.runs import find_run
-from shoestring.specfile import kind_of
-from shoestring.study import Bag, Study
+from shoestring.report.study import Bag, Study
+from shoestring.runs.folder import find_run
+from shoestring.runs.launch import begin, go_on, rehearse
+from shoestring.space.constraints import Constraint
+from shoestring.specs.build import kind_of
+from shoestring.specs.market import Machines, Market
+from shoestring.specs.request import Asked
 from shoestring.trial import Trial
 from shoestring.worker.loading import stop_if_importing
-from shoestring.world.sim_jobs import Latencies, Workload
+from shoestring.world.sim.workload import Latencies, Workload
 
 Train = Callable[[Trial], object]
 Code = Train | str | Sequence[str]

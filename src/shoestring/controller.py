@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from shoestring.errors import PolicyError
-from shoestring.housekeeping.closing import Closing
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD, Decision
 from shoestring.kernel.events import Event, PolicyBroke
-from shoestring.kernel.past import Entry, Past
+from shoestring.kernel.history import Entry, Past
 from shoestring.kernel.policy import Guard, Policy
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import Bench, replay, step
 from shoestring.kernel.view import RunView
-from shoestring.storage.journal import Journal
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.storage.journal.protocol import Journal
 from shoestring.world.protocol import World
 
 Watcher = Callable[[RunState, Event], None]

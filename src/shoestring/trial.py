@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, JobId, Metrics, Value
-from shoestring.subsampling import among, part_of, subsample
+from shoestring.worker.subsampling import among, part_of, subsample
 
 if TYPE_CHECKING:
     import numpy as np

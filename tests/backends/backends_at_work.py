@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from shoestring.backends.local import LocalBackend
+from shoestring.backends.local.backend import LocalBackend
 
 
 def local(rig):

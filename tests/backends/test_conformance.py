@@ -1,6 +1,6 @@
 """The backends we ship keep the laws of backends."""
 
-from shoestring.backends.inline import InlineBackend
+from shoestring.backends.inline.backend import InlineBackend
 from shoestring.testing.backend_rig import Rig
 from shoestring.testing.backend_suite import BackendSuite
 from tests.backends.backends_at_work import local, processes_of

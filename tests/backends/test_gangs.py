@@ -6,20 +6,20 @@ from typing import ClassVar
 
 import pytest
 
-from shoestring.backends.local import LocalBackend
+from shoestring.backends.local.backend import LocalBackend
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.spec import Code, RunSpec
-from shoestring.market.simulated import SimulatedProvider
+from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.recipes import build
-from shoestring.storage.checkpoints import DirectoryStore
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing import user_code
 from shoestring.worker.task import Task, read_json
-from shoestring.world.clock import RunClock
-from shoestring.world.live import LiveWorld
+from shoestring.world.live.clock import RunClock
+from shoestring.world.live.world import LiveWorld
 from tests.backends.backends_at_work import processes_of
 
 STEPS = 40

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from shoestring.backends.inline import InlineBackend
+from shoestring.backends.inline.backend import InlineBackend
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, SegmentEnded, SegmentStarted
 from shoestring.kernel.spec import Code

@@ -48,7 +48,7 @@ CONTROLLER = """
     import msgspec
     from tests.backends.backends_at_work import local
     from shoestring.testing.backend_rig import Rig, ScriptedProvider, Story
-    from shoestring.world.clock import RunClock
+    from shoestring.world.live.clock import RunClock
 
     clock = RunClock(*map(float, sys.argv[2:5]))
     rig = Rig(Path(sys.argv[1]), "train", ScriptedProvider(), clock)
@@ -93,7 +93,7 @@ def test_a_start_that_died_before_its_worker_is_made_good(story, monkeypatch):
     told = story()
     told.rent()
     with monkeypatch.context() as patched:
-        patched.setattr("shoestring.backends.processes.WorkerProcess.start", lambda _: None)
+        patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
         order = told.start(until_step=3)
     heir = heir_of(told)
     heir.backend.start(order)
@@ -105,7 +105,7 @@ def test_a_worker_that_comes_up_after_its_lease_was_released_runs_nothing(story,
     told = story()
     told.rent()
     with monkeypatch.context() as patched:
-        patched.setattr("shoestring.backends.processes.WorkerProcess.start", lambda _: None)
+        patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
         told.start(until_step=3)
         heir = heir_of(told)
     heir.backend.release(L0)

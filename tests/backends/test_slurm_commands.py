@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from shoestring.backends import slurm_commands as slurm
-from shoestring.backends.slurm_check import Cluster, look_around, slurm_partition
+from shoestring.backends.slurm import commands as slurm
+from shoestring.backends.slurm.check import Cluster, look_around, slurm_partition
 from shoestring.errors import BackendError, PermanentError, SpecError, TransientError
 
 JOBS = """\

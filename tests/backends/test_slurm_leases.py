@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from shoestring.backends import slurm_leases
-from shoestring.backends.slurm_host import ALIVE, SIGNED, Signed
-from shoestring.backends.slurm_leases import Ending, SlurmLeases
+from shoestring.backends.slurm import leases as slurm_leases
+from shoestring.backends.slurm.host import ALIVE, SIGNED, Signed
+from shoestring.backends.slurm.leases import Ending, SlurmLeases
 from shoestring.kernel.types import LeaseId
 from shoestring.worker.task import write_json
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import shoestring as ss
 from shoestring.errors import SpecError
-from shoestring.jobtable import listed, read_table, typed
+from shoestring.specs.job_table import listed, read_table, typed
 from shoestring.values import as_value
 from shoestring.worker.arguments import as_text
 

@@ -7,8 +7,8 @@ import pytest
 import shoestring as ss
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
-from shoestring.outlook import outlook
-from shoestring.progress import line_of
+from shoestring.runs.eta import outlook
+from shoestring.runs.progress_line import line_of
 
 
 def bag_of(jobs: int, **changes: object) -> ss.Bag:

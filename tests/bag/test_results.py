@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import shoestring as ss
-from shoestring.export import as_text
-from shoestring.results import Results
+from shoestring.report.export import as_text
+from shoestring.report.results import Results
 
 REPORTS = (
     'import json, sys; x = int(sys.argv[1]); print(json.dumps({"step": 1, "energy": x / 2, "temp": x})); print("done")'

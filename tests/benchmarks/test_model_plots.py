@@ -11,7 +11,7 @@ from benchmarks import earlycurve, earlycurve_plot, revpred, revpred_plot
 from benchmarks import earlycurve_network as network
 from benchmarks.earlycurve_groups import Group
 from benchmarks.plotting import check_plot
-from shoestring.models.revocation_scores import scores
+from shoestring.models.revocation.scores import scores
 
 pytest.importorskip("matplotlib")
 

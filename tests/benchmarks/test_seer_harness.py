@@ -16,7 +16,7 @@ from benchmarks.seer_market import CELLS, MACHINE_SLOTS, Cell
 from benchmarks.seer_plot import allocation, draw
 from benchmarks.seer_rows import details, promised, starving
 from benchmarks.seer_scores import Scores
-from shoestring.space import Float, Space
+from shoestring.space.space import Float, Space
 
 SMALL = Cell(15, 60)
 ELASTIC = [name for name, contestant in CONTESTANTS.items() if not contestant.fixed]

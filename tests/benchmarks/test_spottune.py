@@ -23,8 +23,9 @@ from benchmarks.spottune_market import ECUS, MARKETS, RUN_S, Market, provider, s
 from benchmarks.spottune_rows import SHORT, WHOLE, Scores, beside, details, promised
 from benchmarks.spottune_workloads import METRIC, PARTS, Task, stretched
 from benchmarks.workload_curves import Curves
-from shoestring.market import catalog, synthetic
+from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook
+from shoestring.market.simulated import synthetic_prices as synthetic
 
 MARKET = MARKETS["2016"]
 

@@ -9,8 +9,8 @@ from benchmarks import tables
 from benchmarks.curve_task import CurveTask
 from benchmarks.tables import CHOOSING, MEDIAN_STEP_S, REPORTING
 from shoestring.errors import DataError
-from shoestring.market import catalog
-from shoestring.space import Float, Space
+from shoestring.market.catalog import catalog
+from shoestring.space.space import Float, Space
 
 LISTING = catalog.free_listing(slots=4)
 

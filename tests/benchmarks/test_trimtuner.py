@@ -29,7 +29,7 @@ from benchmarks.trimtuner_plot import draw
 from benchmarks.trimtuner_rows import PROMISES, Results, details, per_table, promised, show
 from benchmarks.trimtuner_tables import Table, load
 from shoestring.errors import DataError
-from shoestring.space import Float, Space
+from shoestring.space.space import Float, Space
 
 METHODS = ("trimtuner", "eic", "eic_usd", "eic_usd_2")
 

@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoestring import recipes
-from shoestring.checkpointing.notice_limit import MARGIN_S, NoticeLimit, largest_checkpoint_bytes, notice_warnings
-from shoestring.checkpointing.on_notice import OnNotice, save_and_leave
-from shoestring.explain import tell
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.view import RunView
-from shoestring.progress import line_of
-from shoestring.receipt import receipt_of
+from shoestring.policies.checkpointing.notice_limit import (
+    MARGIN_S,
+    NoticeLimit,
+    largest_checkpoint_bytes,
+    notice_warnings,
+)
+from shoestring.policies.checkpointing.on_notice import OnNotice, save_and_leave
+from shoestring.report.explain import tell
+from shoestring.report.receipt import receipt_of
+from shoestring.runs.progress_line import line_of
 from shoestring.testing.story import KEPT, SPEC, SPOT, Story, story
 from tests.world import scenes
 from tests.world.runs import opening, simulate, simulated_world
@@ -92,7 +97,7 @@ def test_one_that_fits_is_left_to_the_notice() -> None:
 
 
 def test_the_first_save_tells_whether_there_must_be_others() -> None:
-    from shoestring.placement.cheapest import Cheapest
+    from shoestring.policies.placement.cheapest import Cheapest
 
     run = story(Cheapest(), OnNotice(), lease="l0", job="j0")
     started, plan = run.tell(e.TimerFired(at=1.0, name="tick"))

@@ -7,14 +7,14 @@ from math import sqrt
 import pytest
 from msgspec.structs import replace
 
-from shoestring.checkpointing.programme import USUAL_SAVE_S, Programme
-from shoestring.checkpointing.young_daly import YoungDaly
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.records import Pace, Rest
-from shoestring.models.lives import Lives
-from shoestring.placement.cheapest import Cheapest
+from shoestring.models.lifetimes.source import Lives
+from shoestring.policies.checkpointing.by_lifetime import USUAL_SAVE_S, Programme
+from shoestring.policies.checkpointing.young_daly import YoungDaly
+from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.testing.story import KEPT, SPEC, Story, story
 
 HOUR_S = 3600.0

@@ -7,13 +7,13 @@ from unittest.mock import ANY
 import pytest
 from msgspec.structs import replace
 
-from shoestring.checkpointing.on_notice import OnNotice
-from shoestring.checkpointing.periodic import Periodic
-from shoestring.checkpointing.retention import Retention
-from shoestring.housekeeping.closing import Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.placement.cheapest import Cheapest
+from shoestring.policies.checkpointing.on_notice import OnNotice
+from shoestring.policies.checkpointing.periodic import Periodic
+from shoestring.policies.checkpointing.retention import Retention
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.testing.story import SPEC, Story, story
 
 NOTICE = e.RevocationNoticed(at=50.0, lease="l0", gone_at=170.0)

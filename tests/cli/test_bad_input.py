@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from tests.cli.prompt import Prompt, refused
 
 NEVER = "def train(trial):\n    for step in trial.steps():\n        trial.report(other=1.0)\n"

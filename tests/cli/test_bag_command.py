@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from shoestring.errors import SpecError, StorageError
-from shoestring.runs import RunFolder
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
 from tests.cli.prompt import Prompt, refused
 
 SHOESTRING = [sys.executable, "-c", "from shoestring.cli import main; main()"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shoestring as ss
-from shoestring.demo_digits import SPACE, train
+from shoestring.demo.digits import SPACE, train
 from tests.cli.prompt import Prompt
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from shoestring.models.lifetime_families import Weibull
+from shoestring.models.lifetimes.families import Weibull
 from tests.cli.prompt import Prompt, refused
 
 DAY_S = 86400.0

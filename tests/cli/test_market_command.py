@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shoestring.market import catalog, synthetic
+from shoestring.market.catalog import catalog
+from shoestring.market.simulated import synthetic_prices as synthetic
 from tests.cli.prompt import Prompt, refused
 
 pytest.importorskip("sklearn")

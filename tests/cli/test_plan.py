@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.cli.plan import TITLES
-from shoestring.planning import plan_of
+from shoestring.runs.plan_table import plan_of
 from shoestring.testing.story import SPEC, usual_prices
 from tests.cli.prompt import Prompt, refused
 

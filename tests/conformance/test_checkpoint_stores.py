@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shoestring.kernel.types import CheckpointRef
-from shoestring.storage.checkpoints import CheckpointStore, DirectoryStore
+from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
 from shoestring.testing.checkpoint_suite import CheckpointSuite
 
 

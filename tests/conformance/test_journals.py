@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from shoestring.storage.journal import Journal
-from shoestring.storage.memory import MemoryJournal
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.storage.journal.protocol import Journal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import CrashingJournal
 from shoestring.testing.journal_suite import JournalSuite
 

@@ -15,9 +15,9 @@ from shoestring.errors import ShoestringError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD, Decision
 from shoestring.kernel.events import Event, RunStarted
-from shoestring.kernel.past import Past
+from shoestring.kernel.history import Past
 from shoestring.kernel.spec import RunSpec
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
 from tests.studies import Case, play, random_case
 

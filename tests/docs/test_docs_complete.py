@@ -9,8 +9,10 @@ import click
 import pytest
 
 import shoestring
-from shoestring import markets, recipes, specfile
+from shoestring import recipes
 from shoestring.cli.main import COMMANDS, HELP, cli
+from shoestring.specs import build as specfile
+from shoestring.specs import market as markets
 from tests.docs.markdown import DOCUMENTS, ROOT, blocks
 
 

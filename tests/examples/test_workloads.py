@@ -12,7 +12,7 @@ import pytest
 
 import shoestring as ss
 from shoestring.kernel.types import Config, Metrics
-from shoestring.space import from_plain
+from shoestring.space.space import from_plain
 from shoestring.trial import Trial
 from shoestring.worker.loading import load_function
 

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("optuna")
 from optuna.trial import FrozenTrial, TrialState
 
-from shoestring.constraints import parse_all
 from shoestring.errors import SpecError
 from shoestring.for_optuna.outcomes import Outcome, Reading
+from shoestring.space.constraints import parse_all
 
 NOON = datetime(2026, 1, 1, 12)
 

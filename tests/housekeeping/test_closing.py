@@ -7,11 +7,11 @@ from unittest.mock import ANY
 import pytest
 from msgspec.structs import replace
 
-from shoestring.housekeeping.closing import DEADLINE, Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.matching import RETRY
+from shoestring.policies.housekeeping.closing import DEADLINE, Closing
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.renting.assign import RETRY
 from shoestring.testing.story import SPEC, Story, story
 
 LAST_MINUTES = SPEC.deadline_s - SPEC.wind_down_s

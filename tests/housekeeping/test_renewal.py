@@ -8,9 +8,9 @@ from unittest.mock import ANY
 import pytest
 from msgspec.structs import replace
 
-from shoestring.housekeeping.renewal import LAST_CALL, RENEW, Renewal
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
+from shoestring.policies.housekeeping.renewal import LAST_CALL, RENEW, Renewal
 from shoestring.testing.story import SPEC, SPOT, Story, story
 
 HALF = SPEC.slice_s / 2

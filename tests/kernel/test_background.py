@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from shoestring.errors import PolicyError
-from shoestring.kernel.thinking import background_task, current_name, run_task, task_name
+from shoestring.kernel.background import background_task, current_name, run_task, task_name
 
 
 @background_task()
@@ -30,7 +30,7 @@ def test_a_function_is_named_by_its_module_unless_it_has_a_name_of_its_own() -> 
 @pytest.mark.parametrize("recorded", ["trimtuner.suggest", "shoestring.search.trimtuner_thinker:suggest"])
 def test_a_fresh_process_finds_our_tasks_by_the_names_of_today_and_of_old_journals(recorded: str) -> None:
     assert current_name(recorded) == "trimtuner.suggest"
-    code = f"from shoestring.kernel.thinking import run_task; run_task({recorded!r}, {{}})"
+    code = f"from shoestring.kernel.background import run_task; run_task({recorded!r}, {{}})"
     asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "KeyError: 'problem'" in asked.stderr  # the function itself, missing what it is to work on
 

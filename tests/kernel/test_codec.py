@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoestring.constraints import Constraint
 from shoestring.kernel.codec import NewerFormat, decode_entry, decode_turn, encode_entry, encode_turn
 from shoestring.kernel.decisions import AnyDecision, Think, WakeAt, WindDown
 from shoestring.kernel.events import AnyEvent, JobReported, RunStarted, ThoughtReady, TimerFired
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.types import Listing
-from shoestring.space import choice, from_plain, log
+from shoestring.space.constraints import Constraint
+from shoestring.space.space import choice, from_plain, log
 
 EVENTS, DECISIONS = get_args(AnyEvent), get_args(AnyDecision)
 FLOATS = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e-310])

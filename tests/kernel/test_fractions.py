@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Past
+from shoestring.kernel.history import Past
 from shoestring.kernel.records import Snapshot
-from shoestring.placement.matching import start_on
-from shoestring.placement.seating import Seats
+from shoestring.policies.placement.renting.assign import start_on
+from shoestring.policies.placement.renting.packing import Seats
 from shoestring.testing.story import SPEC, Story, story
 
 FRACTIONS = (1 / 16, 1 / 4, 1.0)

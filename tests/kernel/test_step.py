@@ -15,7 +15,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView, stable_seed
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.story import KEPT, SPEC, SPOT, ConstantPrices, Story, story
 
 

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from shoestring.errors import IllegalDecision
-from shoestring.housekeeping.closing import Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
+from shoestring.policies.housekeeping.closing import Closing
 from shoestring.testing.story import SPEC, Story, story
 
 WIDE = replace(SPEC, listings=tuple(replace(listing, slots=4) for listing in SPEC.listings))

@@ -4,18 +4,18 @@ import math
 import time
 from contextlib import closing
 
-from shoestring.backends.local import LocalBackend
+from shoestring.backends.local.backend import LocalBackend
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.spec import Code
-from shoestring.storage.checkpoints import DirectoryStore
-from shoestring.storage.memory import MemoryJournal
-from shoestring.subsampling import subsample
+from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing import user_code
-from shoestring.world.clock import RunClock
-from shoestring.world.live import LiveWorld
+from shoestring.worker.subsampling import subsample
+from shoestring.world.live.clock import RunClock
+from shoestring.world.live.world import LiveWorld
 from tests import parts
 from tests.world.runs import spec
 from tests.world.scenes import SPOT, listing, market

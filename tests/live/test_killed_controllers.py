@@ -10,9 +10,9 @@ import pytest
 
 from shoestring.kernel.decisions import DropCheckpoint
 from shoestring.kernel.events import CheckpointSaved, JobReported
-from shoestring.runs import RunFolder
-from shoestring.storage.checkpoints import DirectoryStore
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
+from shoestring.storage.checkpoints.directory import DirectoryStore
 from tests.backends.backends_at_work import processes_of
 
 STUDY = Path(__file__).with_name("restless_study.py")

@@ -7,15 +7,15 @@ import pytest
 from shoestring.errors import PermanentError, TransientError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry, Past
-from shoestring.kernel.thinking import background_task, task_name
+from shoestring.kernel.background import background_task, task_name
+from shoestring.kernel.history import Entry, Past
 from shoestring.kernel.types import CheckpointRef, Offer
-from shoestring.storage.checkpoints import DirectoryStore
-from shoestring.world import retries
-from shoestring.world.clock import RunClock
-from shoestring.world.live import LiveWorld
-from shoestring.world.thoughts import ThoughtsBeside, ThoughtsHere
-from shoestring.world.wishes import leave_wish
+from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.world.live import retries
+from shoestring.world.live.background import ThoughtsBeside, ThoughtsHere
+from shoestring.world.live.clock import RunClock
+from shoestring.world.live.user_requests import leave_wish
+from shoestring.world.live.world import LiveWorld
 
 START = 5000.0
 OFFER = Offer(provider="test", zone="here", machine="small", spot=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.kernel.types import Listing, Offer
-from shoestring.market import catalog
+from shoestring.market.catalog import catalog
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import RAY_NODE
-from shoestring.market import catalog
+from shoestring.market.catalog import catalog
 
 SPOTTUNE = ("r4.large", "r3.xlarge", "r4.xlarge", "m4.2xlarge", "r4.2xlarge", "m4.4xlarge")
 

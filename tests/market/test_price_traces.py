@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.errors import DataError
-from shoestring.market import catalog, synthetic
+from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
+from shoestring.market.simulated import synthetic_prices as synthetic
 
 
 @pytest.fixture

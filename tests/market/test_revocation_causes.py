@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.types import LeaseId, Offer
-from shoestring.market import catalog
-from shoestring.market.availability import Availability, read_availability
-from shoestring.market.lifetimes import Exponential, GooglePreemptible, Uniform, Weibull
+from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
-from shoestring.market.seeding import generator, uniform
+from shoestring.market.simulated.availability import Availability, read_availability
+from shoestring.market.simulated.lifetimes import Exponential, GooglePreemptible, Uniform, Weibull
+from shoestring.market.simulated.random_streams import generator, uniform
+from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
 
 HOUR = 3600.0
 LEASES = [LeaseId(f"l{n}") for n in range(2000)]

@@ -7,13 +7,13 @@ import pytest
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import LeaseId, Offer
-from shoestring.market import catalog
-from shoestring.market.availability import Availability
-from shoestring.market.lifetimes import Exponential, Uniform
+from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes, Never, PriceCrossing
-from shoestring.market.simulated import Grant, SimulatedProvider
-from shoestring.markets import make_market
+from shoestring.market.simulated.availability import Availability
+from shoestring.market.simulated.lifetimes import Exponential, Uniform
+from shoestring.market.simulated.provider import Grant, SimulatedProvider
+from shoestring.market.simulated.revocation import Lifetimes, Never, PriceCrossing
+from shoestring.specs.market import make_market
 
 HOUR = 3600.0
 

@@ -7,8 +7,9 @@ from statistics import median
 import pytest
 
 from shoestring.errors import SpecError
-from shoestring.market import catalog, synthetic
+from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices
+from shoestring.market.simulated import synthetic_prices as synthetic
 
 LISTINGS = [
     catalog.listing(machine, zone, spot=True)

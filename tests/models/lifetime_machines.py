@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoestring.models.lifetime_model import HOUR_S, LifetimeModel
-from shoestring.models.lifetime_records import LifetimeRecord, Lifetimes
+from shoestring.models.lifetimes.model import HOUR_S, LifetimeModel
+from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes
 
 H = HOUR_S
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shoestring.models.lifetime_families import Weibull
+from shoestring.models.lifetimes.families import Weibull
 
 HOUR_S = 3600.0
 YOUNG_DIE_FIRST = Weibull(scale_s=197 * HOUR_S, shape=0.33, limit_s=24 * HOUR_S)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from shoestring.kernel.types import Offer
-from shoestring.market import catalog, synthetic
+from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.models.revocation_examples import Examples, draw, mixed_times
-from shoestring.models.revocation_model import Questions
-from shoestring.models.revocation_prices import Markets
+from shoestring.market.simulated import synthetic_prices as synthetic
+from shoestring.models.revocation.examples import Examples, draw, mixed_times
+from shoestring.models.revocation.model import Questions
+from shoestring.models.revocation.price_arrays import Markets
 
 DAY = 86400.0
 START = 1_456_790_400.0

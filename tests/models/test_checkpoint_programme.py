@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.models.checkpoint_programme import CheckpointProgramme, Costs, solve, young_daly_s
-from shoestring.models.lifetime_families import Exponential
-from shoestring.models.makespan import makespan_s
-from shoestring.models.survival_table import SurvivalTable
+from shoestring.models.lifetimes.checkpoint_schedule import CheckpointProgramme, Costs, solve, young_daly_s
+from shoestring.models.lifetimes.families import Exponential
+from shoestring.models.lifetimes.makespan import makespan_s
+from shoestring.models.lifetimes.survival_table import SurvivalTable
 from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)

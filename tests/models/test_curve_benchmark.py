@@ -10,7 +10,7 @@ from benchmarks import earlycurve_network as network
 from benchmarks.earlycurve import score
 from benchmarks.earlycurve_groups import Group
 from benchmarks.earlycurve_studies import studied
-from shoestring.models.curve_models import curve_model
+from shoestring.models.curves.registry import curve_model
 
 
 def group(direction: str = "minimize") -> Group:

@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.models.curve_blend import earned
-from shoestring.models.curve_facts import Stretch, diverged, recent_movement
-from shoestring.models.curve_models import CURVE_MODELS, DEFAULT, curve_model
-from shoestring.search.theta import CURVES
+from shoestring.models.curves.blend import earned
+from shoestring.models.curves.facts import Stretch, diverged, recent_movement
+from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT, curve_model
+from shoestring.policies.search.theta.policy import CURVES
 
 ALL = sorted(CURVE_MODELS)
 FITTED = [name for name in ALL if name != "last_value"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.models.curve_models import curve_model
-from shoestring.models.curve_stages import declared, detected, one_stage
+from shoestring.models.curves.registry import curve_model
+from shoestring.models.curves.stages import declared, detected, one_stage
 
 
 def steps_of(values: list[float]) -> np.ndarray:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace, Rest
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.job_length import JobLengths, work_left_s
-from shoestring.placement.cheapest import Cheapest
+from shoestring.models.speed.job_length import JobLengths, work_left_s
+from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.testing.story import SPEC, Story, story
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from shoestring.errors import DataError, SpecError
-from shoestring.market.lifetimes import Lifetime
-from shoestring.models.lifetime_families import (
+from shoestring.market.simulated.lifetimes import Lifetime
+from shoestring.models.lifetimes.as_printed import PrintedBathtub, PrintedParameters
+from shoestring.models.lifetimes.families import (
     Bathtub,
     Exponential,
     ExponentiatedWeibull,
@@ -22,10 +23,9 @@ from shoestring.models.lifetime_families import (
     Uniform,
     Weibull,
 )
-from shoestring.models.lifetime_groups import ScaledHazard
-from shoestring.models.lifetime_kaplan_meier import KaplanMeier, product_limit
-from shoestring.models.lifetime_model import HOUR_S, LifetimeModel
-from shoestring.models.lifetime_printed import PrintedBathtub, PrintedParameters
+from shoestring.models.lifetimes.groups import ScaledHazard
+from shoestring.models.lifetimes.kaplan_meier import KaplanMeier, product_limit
+from shoestring.models.lifetimes.model import HOUR_S, LifetimeModel
 
 H = HOUR_S
 hours = st.floats(0.2, 60.0).map(lambda h: h * H)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from shoestring.errors import DataError, SpecError
-from shoestring.models.lifetime_families import Bathtub, Exponential, TwoPhase, Uniform, Weibull
-from shoestring.models.lifetime_fit import (
+from shoestring.models.lifetimes.as_printed import PrintedBathtub
+from shoestring.models.lifetimes.families import Bathtub, Exponential, TwoPhase, Uniform, Weibull
+from shoestring.models.lifetimes.fit import (
     DEFAULT,
     LEAST_CHANCE,
     MODELS,
@@ -18,10 +19,9 @@ from shoestring.models.lifetime_fit import (
     log_likelihoods,
     suitable,
 )
-from shoestring.models.lifetime_kaplan_meier import KaplanMeier
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.lifetime_printed import PrintedBathtub
-from shoestring.models.lifetime_records import LifetimeRecord, Lifetimes
+from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes
 from tests.models.lifetime_machines import machines
 
 H = HOUR_S

@@ -12,9 +12,9 @@ import pytest
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.records import Account, Lease
 from shoestring.kernel.types import LeaseId, Offer
-from shoestring.models.lifetime_families import Exponential, Weibull
-from shoestring.models.lifetime_fit import MODELS
-from shoestring.models.lifetime_groups import (
+from shoestring.models.lifetimes.families import Exponential, Weibull
+from shoestring.models.lifetimes.fit import MODELS
+from shoestring.models.lifetimes.groups import (
     Kind,
     ScaledHazard,
     kinds_of,
@@ -25,9 +25,9 @@ from shoestring.models.lifetime_groups import (
     shrunk,
     time_of_day,
 )
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.lifetime_records import LifetimeRecord, Lifetimes
-from shoestring.models.lifetime_saved import decoded, encoded, fit_saved, with_own
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes
+from shoestring.models.lifetimes.saved import decoded, encoded, fit_saved, with_own
 from tests.models.lifetime_machines import machines
 
 H = HOUR_S

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from shoestring.models.lifetime_families import Bathtub
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.lifetime_printed import (
+from shoestring.models.lifetimes.as_printed import (
     PrintedBathtub,
     PrintedParameters,
     printed_cdf,
@@ -16,6 +14,8 @@ from shoestring.models.lifetime_printed import (
     printed_expected_lifetime_s,
     printed_hazard,
 )
+from shoestring.models.lifetimes.families import Bathtub
+from shoestring.models.lifetimes.model import HOUR_S
 
 H = HOUR_S
 TYPICAL = PrintedParameters(A=0.45, tau1_s=1.0 * H, tau2_s=0.8 * H, b_s=24.0 * H)

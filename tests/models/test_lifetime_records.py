@@ -11,11 +11,11 @@ import pytest
 from shoestring.errors import DataError
 from shoestring.kernel.decisions import Decision, RequestLease
 from shoestring.kernel.events import Event, LeaseEnded, LeaseGranted, UserAsked
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import EndCause, LeaseId, Offer
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.lifetime_records import LifetimeRecord, Lifetimes, read_lifetimes
-from shoestring.models.lifetime_seen import machines_seen
+from shoestring.models.lifetimes.from_journal import machines_seen
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes, read_lifetimes
 
 H = HOUR_S
 SPOT = Offer(provider="aws", zone="us-east-1a", machine="m5.large", spot=True)

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.tables import data_folder
 from shoestring.errors import SpecError
-from shoestring.models.lifetime_families import Exponential, Weibull
-from shoestring.models.lifetime_fit import DEFAULT, fit
-from shoestring.models.lifetime_model import HOUR_S
-from shoestring.models.lifetime_records import read_lifetimes
-from shoestring.models.lifetime_scores import cross_validated, folds, gain_error, ks_of_shares
+from shoestring.models.lifetimes.families import Exponential, Weibull
+from shoestring.models.lifetimes.fit import DEFAULT, fit
+from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.records import read_lifetimes
+from shoestring.models.lifetimes.scores import cross_validated, folds, gain_error, ks_of_shares
 from tests.models.lifetime_machines import machines
 
 H = HOUR_S

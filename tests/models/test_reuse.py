@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoestring.models.lifetime_families import Exponential
-from shoestring.models.makespan import makespan_s
-from shoestring.models.reuse import break_even_idle_s, printed_reuse_saves_s, reuse_saves_s, transition_points
-from shoestring.models.survival_table import SurvivalTable
+from shoestring.models.lifetimes.families import Exponential
+from shoestring.models.lifetimes.makespan import makespan_s
+from shoestring.models.lifetimes.reuse import break_even_idle_s, printed_reuse_saves_s, reuse_saves_s, transition_points
+from shoestring.models.lifetimes.survival_table import SurvivalTable
 from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)

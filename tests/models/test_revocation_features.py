@@ -7,9 +7,9 @@ import pytest
 
 from shoestring.errors import DataError
 from shoestring.kernel.types import PriceHistory
-from shoestring.models.revocation_examples import draw, fluctuation, revoked
-from shoestring.models.revocation_features import LOOK_BACK_S, NAMES, ended_so, minute_records, summary
-from shoestring.models.revocation_prices import Markets
+from shoestring.models.revocation.examples import draw, fluctuation, revoked
+from shoestring.models.revocation.features import LOOK_BACK_S, NAMES, ended_so, minute_records, summary
+from shoestring.models.revocation.price_arrays import Markets
 from tests.models.revocation_markets import DAY, START, auction, market, offer, question
 
 HOUR = 3600.0

@@ -8,9 +8,9 @@ import pytest
 from scipy.special import expit
 
 from shoestring.errors import DataError
-from shoestring.models.revocation_arrays import Array
-from shoestring.models.revocation_examples import Examples, draw
-from shoestring.models.revocation_lstm import (
+from shoestring.models.revocation.arrays import Array
+from shoestring.models.revocation.examples import Examples, draw
+from shoestring.models.revocation.lstm import (
     MarketNet,
     RevPred,
     Tributary,
@@ -19,9 +19,9 @@ from shoestring.models.revocation_lstm import (
     tributary_output,
     unweighted,
 )
-from shoestring.models.revocation_lstm_fit import Effort, fit_revpred, fit_tributary
-from shoestring.models.revocation_saved import SavedModel, decoded, encoded
-from shoestring.models.revocation_scores import scores
+from shoestring.models.revocation.lstm_training import Effort, fit_revpred, fit_tributary
+from shoestring.models.revocation.saved import SavedModel, decoded, encoded
+from shoestring.models.revocation.scores import scores
 from tests.models.revocation_markets import DAY, START, auction, market, question
 
 SMALL = Effort(width=4, epochs=2)
@@ -91,7 +91,7 @@ def test_an_hour_is_stretched_to_other_times() -> None:
 @pytest.mark.parametrize("apart", [True, False], ids=["revpred", "tributary"])
 def test_without_torch_a_network_says_the_same(apart: bool) -> None:
     torch = pytest.importorskip("torch")
-    from shoestring.models.revocation_lstm_fit import _exported, _network, logits
+    from shoestring.models.revocation.lstm_training import _exported, _network, logits
 
     torch.manual_seed(0)
     trained = _network(torch, 5, apart=apart)

@@ -13,13 +13,13 @@ from scipy.special import expit
 
 from shoestring.errors import DataError, MissingExtra, SpecError
 from shoestring.kernel.types import Offer, PriceHistory
-from shoestring.models.revocation_features import summary
-from shoestring.models.revocation_frequency import EmpiricalFrequency
-from shoestring.models.revocation_model import AnyCause, Questions, chance_of
-from shoestring.models.revocation_rates import AvailabilityFrequency, InterruptionPrior, per_hour_of
-from shoestring.models.revocation_saved import SavedModel, decoded, encoded, fit
-from shoestring.models.revocation_scores import scores
-from shoestring.models.revocation_trees import exported, fit_trees
+from shoestring.models.revocation.features import summary
+from shoestring.models.revocation.frequency import EmpiricalFrequency
+from shoestring.models.revocation.model import AnyCause, Questions, chance_of
+from shoestring.models.revocation.rates import AvailabilityFrequency, InterruptionPrior, per_hour_of
+from shoestring.models.revocation.saved import SavedModel, decoded, encoded, fit
+from shoestring.models.revocation.scores import scores
+from shoestring.models.revocation.trees import exported, fit_trees
 from tests.models.revocation_markets import DAY, START, auction, examples, market, offer, question
 
 HOUR = 3600.0

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.models.revocation_examples import revoked
-from shoestring.models.revocation_frequency import EmpiricalFrequency
-from shoestring.models.revocation_logistic import fit_logistic
-from shoestring.models.revocation_model import Questions, RevocationModel, chance_of
-from shoestring.models.revocation_prices import Floats, Markets
-from shoestring.models.revocation_trees import fit_trees
+from shoestring.models.revocation.examples import revoked
+from shoestring.models.revocation.frequency import EmpiricalFrequency
+from shoestring.models.revocation.logistic import fit_logistic
+from shoestring.models.revocation.model import Questions, RevocationModel, chance_of
+from shoestring.models.revocation.price_arrays import Floats, Markets
+from shoestring.models.revocation.trees import fit_trees
 from tests.models.revocation_markets import DAY, START, auction_book, examples
 
 NOW = START + 8 * DAY

@@ -24,7 +24,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Job, Pace, Segment
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
 from shoestring.kernel.view import RunView
-from shoestring.models.speed import (
+from shoestring.models.speed.model import (
     SpeedAsPrinted,
     SpeedModel,
     SpeedPrior,

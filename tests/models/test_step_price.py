@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoestring.models.step_price import (
+from shoestring.models.step_cost import (
     Overheads,
     printed_usd_of_an_hour,
     printed_usd_per_step,

@@ -122,9 +122,9 @@ def _facts(folder: Path) -> dict[str, dict[str, object]]:
 
 def _folder(path: Path):  # type: ignore[no-untyped-def]
     try:
-        from shoestring.runs.folder import RunFolder
+        from shoestring.runs.folder.folder import RunFolder
     except ImportError:
-        from shoestring.runs import RunFolder
+        from shoestring.runs.folder import RunFolder
     return RunFolder(path)
 
 

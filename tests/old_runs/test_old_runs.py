@@ -18,7 +18,7 @@ import pytest
 
 import shoestring as ss
 from shoestring.client import Client
-from shoestring.runs import RunFolder
+from shoestring.runs.folder import RunFolder
 from shoestring.server.submissions import kept
 from shoestring.server.tokens import FILE, add_token
 from tests.old_runs.make import CLI, KINDS, PLACE

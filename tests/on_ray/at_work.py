@@ -5,12 +5,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from shoestring.backends.ray_backend import RayBackend
-from shoestring.backends.ray_cluster import JoinedNodes
-from shoestring.backends.ray_keeper import Keep
-from shoestring.backends.ray_link import RayLink
-from shoestring.backends.ray_nodes import StartedNodes
-from shoestring.backends.ray_process import RAY_START, KeptProcess
+from shoestring.backends.ray.backend import RayBackend
+from shoestring.backends.ray.joined_nodes import JoinedNodes
+from shoestring.backends.ray.keeper import Keep
+from shoestring.backends.ray.kept_process import RAY_START, KeptProcess
+from shoestring.backends.ray.link import RayLink
+from shoestring.backends.ray.started_nodes import StartedNodes
 from shoestring.worker.ranks import free_port
 
 

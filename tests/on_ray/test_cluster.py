@@ -9,7 +9,7 @@ from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, 
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Rig, ScriptedProvider, Story
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 from tests.on_ray import numpy_gang
 from tests.on_ray.at_work import on_cluster

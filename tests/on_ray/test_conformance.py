@@ -6,7 +6,7 @@ import pytest
 
 from shoestring.testing.backend_rig import START, Rig, ScriptedProvider
 from shoestring.testing.backend_suite import BackendSuite
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 from tests.on_ray.at_work import on_cluster
 

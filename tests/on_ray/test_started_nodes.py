@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from shoestring.backends.ray_link import look_at
+from shoestring.backends.ray.link import look_at
 from shoestring.errors import PermanentError
 from shoestring.kernel.events import JobReported, LeaseEnded, SegmentEnded
 from shoestring.testing.backend_rig import L0, L1, S0, S1, START, Rig, ScriptedProvider, Story
 from shoestring.worker.task import read_json
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from tests.on_ray.at_work import on_started_nodes
 from tests.on_ray.test_study import session_of
 

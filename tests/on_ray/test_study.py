@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from shoestring.kernel.events import LeaseEnded
-from shoestring.runs import RunFolder
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
 from shoestring.worker.task import read_json
 from tests.live.test_killed_controllers import (
     every_acknowledged_checkpoint_is_whole,

@@ -2,10 +2,10 @@
 
 import time
 
-from shoestring.backends.slurm_backend import SlurmBackend
-from shoestring.backends.slurm_leases import SlurmLeases
+from shoestring.backends.slurm.backend import SlurmBackend
+from shoestring.backends.slurm.leases import SlurmLeases
 from shoestring.testing.backend_rig import START, Rig, ScriptedProvider, Story
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 
 

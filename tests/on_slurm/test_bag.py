@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from shoestring.kernel.events import LeaseEnded, SegmentEnded
-from shoestring.runs import RunFolder
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
 from shoestring.worker.outbox import retrace
 from shoestring.worker.task import OUTBOX, TASK, Task, read_json
 from tests.live.test_killed_controllers import no_step_was_told_twice_by_a_segment

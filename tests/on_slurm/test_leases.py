@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from shoestring.backends.slurm_leases import SlurmLeases
+from shoestring.backends.slurm.leases import SlurmLeases
 from shoestring.errors import PermanentError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import (

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from shoestring.runs import RunFolder
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
 from tests.docs.markdown import ROOT, blocks
 from tests.on_slurm.at_work import nothing_is_left
 from tests.on_slurm.small_cluster import wait_until

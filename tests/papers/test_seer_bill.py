@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from shoestring.errors import SpecError
 from shoestring.market.billing import billing_rule
 from shoestring.market.prices import PriceTrace
-from shoestring.search.seer_bill import (
+from shoestring.policies.search.seer.bill import (
     BilledPlan,
     Terms,
     bill_usd,
@@ -24,7 +24,7 @@ from shoestring.search.seer_bill import (
     least_budget_usd,
     least_deadline_s,
 )
-from shoestring.search.seer_plan import Bracket
+from shoestring.policies.search.seer.plan import Bracket
 from shoestring.testing.story import KEPT
 from shoestring.units import parse_duration_s, parse_usd
 

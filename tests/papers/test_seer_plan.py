@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.search.seer_plan import (
+from shoestring.policies.search.seer.plan import (
     Bracket,
     Request,
     bracket_budgets,

@@ -12,8 +12,8 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer, PriceHistory
-from shoestring.placement.as_printed import AsPrinted
-from shoestring.placement.risk import AssumedRate
+from shoestring.policies.placement.revocation_risk import AssumedRate
+from shoestring.policies.placement.spottune.as_printed import AsPrinted
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story
 

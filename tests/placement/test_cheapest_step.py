@@ -9,10 +9,10 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.offer_prices import interruption_chance, offer_prices
-from shoestring.models.step_price import Overheads
-from shoestring.placement.cheapest_step import CheapestStep
-from shoestring.placement.risk import AssumedRate
+from shoestring.models.offer_cost import interruption_chance, offer_prices
+from shoestring.models.step_cost import Overheads
+from shoestring.policies.placement.cheapest_step import CheapestStep
+from shoestring.policies.placement.revocation_risk import AssumedRate
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing, Offer
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.on_demand import OnDemand
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.testing.story import SPEC, SPOT, ConstantPrices, Story, story
 
 TICK = e.TimerFired(at=10.0, name="tick")

@@ -13,9 +13,9 @@ from shoestring import recipes
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.pinning import Pinning, pinned_price
-from shoestring.space import Float, Space, machine_count, machine_type, on_spot, zone
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.pinning import Pinning, pinned_price
+from shoestring.space.space import Float, Space, machine_count, machine_type, on_spot, zone
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story, story
 

@@ -13,19 +13,19 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import Listing, Offer, PriceHistory
-from shoestring.market import catalog
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.models.offer_prices import offer_prices
-from shoestring.models.step_price import Overheads
-from shoestring.placement.refund_seeking import ABOVE_MARKET, RefundSeeking, a_little_above_the_market
-from shoestring.placement.risk import FromPrices
-from shoestring.storage.memory import MemoryJournal
+from shoestring.market.catalog import catalog
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.models.offer_cost import offer_prices
+from shoestring.models.step_cost import Overheads
+from shoestring.policies.placement.revocation_risk import FromPrices
+from shoestring.policies.placement.spottune.refund_seeking import ABOVE_MARKET, RefundSeeking, a_little_above_the_market
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import SublinearSpeed, Workload
+from shoestring.world.sim.workload import SublinearSpeed, Workload
+from shoestring.world.sim.world import SimWorld
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from shoestring import recipes
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.rotation import Rotation, Stay
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.spottune.rotation import Rotation, Stay
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC, SPOT, Story, story
 

@@ -14,8 +14,8 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.records import Pace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.lives import Lives
-from shoestring.placement.scispot import SciSpot
+from shoestring.models.lifetimes.source import Lives
+from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
@@ -158,4 +158,4 @@ class TestWithoutSavesToo(_SciSpot):
 @pytest.mark.parametrize("checkpointing", ["young_daly_1h", "periodic", "on_notice"])
 def test_saves_can_be_chosen_otherwise(checkpointing: str) -> None:
     policies = recipes.build(replace(SPEC, recipe="scispot", options={"checkpointing": checkpointing}))
-    assert any(type(policy).__module__.startswith("shoestring.checkpointing") for policy in policies[2:3])
+    assert any(type(policy).__module__.startswith("shoestring.policies.checkpointing") for policy in policies[2:3])

@@ -9,12 +9,12 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.lives import Lives
-from shoestring.placement.scispot import SciSpot
-from shoestring.placement.scispot_fitness import job_here_usd, reuse_here_s, spare_here_s
-from shoestring.placement.scispot_gangs import Gangs
-from shoestring.placement.scispot_prospects import place_on
-from shoestring.placement.scispot_supply import Supply
+from shoestring.models.lifetimes.source import Lives
+from shoestring.policies.placement.scispot.candidates import place_on
+from shoestring.policies.placement.scispot.gang_size import Gangs
+from shoestring.policies.placement.scispot.policy import SciSpot
+from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
+from shoestring.policies.placement.scispot.supply import Supply
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
 HOUR_S = 3600.0

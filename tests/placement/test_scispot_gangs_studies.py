@@ -16,18 +16,18 @@ from shoestring.errors import SpecError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.placement.scispot_gangs import Gangs
-from shoestring.space import Float, Space, machine_type
-from shoestring.storage.memory import MemoryJournal
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.policies.placement.scispot.gang_size import Gangs
+from shoestring.space.space import Float, Space, machine_type
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Workload
+from shoestring.world.sim.workload import Workload
+from shoestring.world.sim.world import SimWorld
 from tests.properties.test_invariants import check_invariants
 from tests.studies import Case, play, random_case
 

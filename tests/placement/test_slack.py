@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Offer
-from shoestring.placement.slack import WATCH, Slack
+from shoestring.policies.placement.slack.policy import WATCH, Slack
 from shoestring.recipes.classic import asha
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC, SPOT, ConstantPrices, Story, story

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.placement_fuzz import kept
-from shoestring.placement.slack_guarantee import (
+from shoestring.policies.placement.slack.guarantee import (
     ON_DEMAND,
     SAVE,
     WAIT,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoestring.placement.slack_choice import choose
-from shoestring.placement.slack_guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
-from shoestring.placement.slack_programme import Programme, Terms, slack_grid_s, solve
-from shoestring.placement.slack_zones import Quote, best_quote, horizon_h, moving_pays, usd_per_useful_hour
+from shoestring.policies.placement.slack.choice import choose
+from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, slack_grid_s, solve
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h, moving_pays, usd_per_useful_hour
 
 HOUR = 3600.0
 SWITCHING = Switching(setup_s=300.0, restore_s=90.0, save_s=5.0, look_s=120.0)

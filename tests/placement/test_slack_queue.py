@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from shoestring.placement.slack import Slack
-from shoestring.placement.slack_nets import HOPELESS_SHARE, Turn, net_of
-from shoestring.placement.slack_queue import Behind, queued_behind
+from shoestring.policies.placement.slack.policy import Slack
+from shoestring.policies.placement.slack.queue import Behind, queued_behind
+from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, Turn, net_of
 from shoestring.testing.story import SPEC, Story, story
 
 TWO_PLACES = replace(SPEC, max_machines=2, trials=4)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from shoestring import recipes
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.placement.slack import WATCH, Greedy, UniformProgress
-from shoestring.placement.slack_guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
-from shoestring.placement.slack_rules import greedy, uniform_progress
-from shoestring.placement.slack_zones import Quote
+from shoestring.policies.placement.slack.baselines import greedy, uniform_progress
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.policy import WATCH, Greedy, UniformProgress
+from shoestring.policies.placement.slack.zones import Quote
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC, story
 from tests.placement.test_slack import with_a_way_out

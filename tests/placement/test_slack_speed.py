@@ -9,9 +9,9 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
-from shoestring.placement.slack import WATCH, Slack
-from shoestring.placement.slack_nets import Turn, net_of
-from shoestring.placement.slack_speed import Speeds, own_paces
+from shoestring.policies.placement.slack.policy import WATCH, Slack
+from shoestring.policies.placement.slack.speed import Speeds, own_paces
+from shoestring.policies.placement.slack.trial_slack import Turn, net_of
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
 HOUR = 3600.0

@@ -14,7 +14,7 @@ from benchmarks.placement_studies import studies
 from benchmarks.placement_study import Study, first_free, play_study
 from benchmarks.placement_traces import TICK_S, Recording
 from benchmarks.placement_world import Look
-from shoestring.placement.slack_guarantee import ON_DEMAND, WAIT, Kind, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Switching, Wish
 
 SWITCHING = Switching(setup_s=120.0, restore_s=60.0, save_s=0.0, look_s=TICK_S)
 TICK_USD = TICK_S / 3600

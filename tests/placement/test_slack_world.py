@@ -12,7 +12,7 @@ from benchmarks.placement_fuzz import random_task
 from benchmarks.placement_omniscient import least_usd
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Look, Task, play
-from shoestring.placement.slack_guarantee import Kind, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import Kind, Switching, Wish
 
 SWITCHING = Switching(setup_s=120.0, restore_s=60.0, save_s=0.0, look_s=TICK_S)
 

@@ -20,12 +20,12 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.codec import encode_turn
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.market.billing import billing_rule
 from shoestring.market.prices import PriceTrace
-from shoestring.placement.matching import PLACEMENT_WAKERS
-from shoestring.receipt import receipt_of
-from shoestring.storage.memory import MemoryJournal
+from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS
+from shoestring.report.receipt import receipt_of
+from shoestring.storage.journal.memory import MemoryJournal
 from tests.studies import START, Case, play, random_case, with_scrambled_prices
 
 BATCHES = 4

@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from shoestring import recipes
-from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import Listing, Offer
-from shoestring.placement.named_machines import count_of, named_listings, whole_slots
-from shoestring.space import Float, Parameter, Space, machine_count, machine_type, on_spot, zone
+from shoestring.policies.placement.named_machines import count_of, named_listings, whole_slots
+from shoestring.space.constraints import Constraint
+from shoestring.space.space import Float, Parameter, Space, machine_count, machine_type, on_spot, zone
 from tests.studies import CLASSIC, MODEL_BASED, START, Case, play, random_case
 
 BATCHES = 2

@@ -14,11 +14,11 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy
-from shoestring.placement.cheapest import Cheapest
+from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.recipes import build
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from tests.studies import START, Case, random_case
 
 STUDIES = 300

@@ -8,22 +8,22 @@ import pytest
 from msgspec.structs import replace
 
 from shoestring import recipes
-from shoestring.checkpointing.on_notice import OnNotice
-from shoestring.checkpointing.periodic import Periodic
-from shoestring.checkpointing.retention import Retention
 from shoestring.errors import SpecError
-from shoestring.housekeeping.closing import Closing
-from shoestring.housekeeping.renewal import Renewal
-from shoestring.placement.on_demand import OnDemand
-from shoestring.placement.slack import Slack
-from shoestring.search.asha import Asha
-from shoestring.search.given import Given
-from shoestring.search.grid import Grid
-from shoestring.search.hyperband import Hyperband
-from shoestring.search.model import FromModel
-from shoestring.search.random import RandomSearch
-from shoestring.search.sampled import Sampled
-from shoestring.search.successive_halving import SuccessiveHalving
+from shoestring.policies.checkpointing.on_notice import OnNotice
+from shoestring.policies.checkpointing.periodic import Periodic
+from shoestring.policies.checkpointing.retention import Retention
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.policies.housekeeping.renewal import Renewal
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.placement.slack.policy import Slack
+from shoestring.policies.search.given import Given
+from shoestring.policies.search.grid import Grid
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.hyperband import Hyperband
+from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.testing.story import SPEC
 
 SEARCHES = {

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from shoestring import recipes
 from shoestring.errors import DataError, SpecError
-from shoestring.models.revocation_frequency import EmpiricalFrequency
-from shoestring.models.revocation_lstm import RevPred
-from shoestring.models.revocation_rates import InterruptionPrior
-from shoestring.models.revocation_saved import AnyModel, SavedModel, encoded
-from shoestring.placement.as_printed import AsPrinted
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.cheapest_step import CheapestStep
-from shoestring.placement.refund_seeking import RefundSeeking
-from shoestring.placement.risk import AssumedRate, FromPrices
-from shoestring.placement.rotation import Rotation, Stay
-from shoestring.recipes.revocations import MODEL_FILE, refuse_hindsight
-from shoestring.search.theta import Theta
+from shoestring.models.revocation.frequency import EmpiricalFrequency
+from shoestring.models.revocation.lstm import RevPred
+from shoestring.models.revocation.rates import InterruptionPrior
+from shoestring.models.revocation.saved import AnyModel, SavedModel, encoded
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.cheapest_step import CheapestStep
+from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
+from shoestring.policies.placement.spottune.as_printed import AsPrinted
+from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
+from shoestring.policies.placement.spottune.rotation import Rotation, Stay
+from shoestring.policies.search.theta.policy import Theta
+from shoestring.recipes.options.model_files import MODEL_FILE, refuse_hindsight
 from shoestring.testing.story import SPEC
 
 

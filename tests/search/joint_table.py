@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import shoestring as ss
 from shoestring.kernel.types import Config, Listing
-from shoestring.world.sim_jobs import Curve, Passing, Workload
+from shoestring.world.sim.workload import Curve, Passing, Workload
 
 SPEED = {"m5.large": 1.0, "m5.xlarge": 1.9, "c5.xlarge": 2.3}
 STEPS = 2

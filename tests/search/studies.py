@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
-from shoestring.placement.on_demand import OnDemand
+from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.testing.story import KEPT, SPEC, Story
 
 Value = Callable[[str, int], float | None]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.search.asha import Asha
-from shoestring.search.ladder import rung_steps
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.rungs import rung_steps
 from tests.search.studies import finish, play_out, running, searched, statuses, study
 
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing, Offer
-from shoestring.search.affordable import steady_machines
-from shoestring.search.elastic_plans import grid_plan, halving_plan, hyperband_plan
-from shoestring.search.seer_bill import BilledPlan, Terms
-from shoestring.search.seer_plan import Bracket
-from shoestring.space import Float, Space
+from shoestring.policies.search.elastic.affordable import steady_machines
+from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hyperband_plan
+from shoestring.policies.search.seer.bill import BilledPlan, Terms
+from shoestring.policies.search.seer.plan import Bracket
+from shoestring.space.space import Float, Space
 from tests.papers.test_seer_bill import random_terms
 from tests.studies import Case, play
 

@@ -19,16 +19,16 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.market.prices import PriceBook
-from shoestring.market.revocation import Never
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.placement.on_demand import OnDemand
-from shoestring.search.flex import Flex
-from shoestring.search.scaling import learned_speedup
-from shoestring.space import Float, Space
-from shoestring.storage.memory import MemoryJournal
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Never
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.search.elastic.scaling import learned_speedup
+from shoestring.policies.search.flex.policy import Flex
+from shoestring.space.space import Float, Space
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.story import KEPT, SPEC, Story
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies, Workload
+from shoestring.world.sim.workload import Latencies, Workload
+from shoestring.world.sim.world import SimWorld
 from tests.search.test_seer_runs import elastic_case
 from tests.studies import play
 

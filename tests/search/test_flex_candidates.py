@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.search.flex_candidates import anywhere, around, config_at, encoded
-from shoestring.space import Choice, Constant, Float, Int, Space
+from shoestring.policies.search.flex.proposals import anywhere, around, config_at, encoded
+from shoestring.space.space import Choice, Constant, Float, Int, Space
 
 MIXED = Space(
     params={

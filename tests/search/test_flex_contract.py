@@ -10,7 +10,7 @@ from shoestring import recipes
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
-from shoestring.space import Choice, Float, Int, Space
+from shoestring.space.space import Choice, Float, Int, Space
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC, SPOT
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
-from shoestring.search.flex_grace import ENOUGH, SCOUT, SHARE, grace_steps, next_scout, rank_correlation
+from shoestring.policies.search.flex.grace import ENOUGH, SCOUT, SHARE, grace_steps, next_scout, rank_correlation
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)

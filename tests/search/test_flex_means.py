@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
-from shoestring.search.flex_means import Means, means
+from shoestring.policies.search.flex.resources import Means, means
 from shoestring.testing.story import KEPT, SPEC, SPOT, Story
 
 MACHINES = tuple(

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
-from shoestring.placement.on_demand import OnDemand
-from shoestring.search.flex import Flex
-from shoestring.search.flex_model import ledger_of
-from shoestring.search.flex_paces import LEAST_SEEN, StepTimes, too_slow
-from shoestring.search.scaling import learned_speeds
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.search.elastic.scaling import learned_speeds
+from shoestring.policies.search.flex.model import ledger_of
+from shoestring.policies.search.flex.policy import Flex
+from shoestring.policies.search.flex.slow_trials import LEAST_SEEN, StepTimes, too_slow
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)

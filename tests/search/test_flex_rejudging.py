@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
-from shoestring.search.flex_means import means
-from shoestring.search.flex_model import believed
-from shoestring.search.flex_rejudging import Rejudged, rejudged
-from shoestring.search.scaling import learned_speeds
+from shoestring.policies.search.elastic.scaling import learned_speeds
+from shoestring.policies.search.flex.flex_rejudging import Rejudged, rejudged
+from shoestring.policies.search.flex.model import believed
+from shoestring.policies.search.flex.resources import means
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.search.freeze_thaw import FreezeThaw, Points, Shape
+from shoestring.policies.search.flex.freeze_thaw import FreezeThaw, Points, Shape
 
 
 def curve(level: float, u: np.ndarray) -> np.ndarray:

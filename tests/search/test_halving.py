@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.kernel import decisions as d
-from shoestring.search.hyperband import Hyperband, bracket_steps, deal, usual_size
-from shoestring.search.ladder import rung_steps
-from shoestring.search.successive_halving import SuccessiveHalving
+from shoestring.policies.search.halving.hyperband import Hyperband, bracket_steps, deal, usual_size
+from shoestring.policies.search.halving.rungs import rung_steps
+from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from tests.search.studies import finish, play_out, running, searched, statuses, study
 
 

@@ -9,9 +9,9 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Job, Pace
 from shoestring.kernel.types import Listing
-from shoestring.search.hypersched import HyperSched
-from shoestring.search.hypersched_gain import Outlook, outlook, widths_by_gain
-from shoestring.search.seer_terms import Parameters
+from shoestring.policies.search.elastic.hypersched import HyperSched
+from shoestring.policies.search.elastic.hypersched_forecast import Outlook, outlook, widths_by_gain
+from shoestring.policies.search.seer.terms import Parameters
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=4, memory_gb=8, slots=8, on_demand_usd_per_hour=1.0)

@@ -6,11 +6,11 @@ from unittest.mock import ANY
 
 from msgspec.structs import replace
 
-from shoestring.constraints import parse_all
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.search.judging import ENDED, Judging
-from shoestring.search.limits import LEEWAY_S, EndAtLimits
+from shoestring.policies.search.limits.judge import ENDED, Judging
+from shoestring.policies.search.limits.stop_at_limit import LEEWAY_S, EndAtLimits
+from shoestring.space.constraints import parse_all
 from shoestring.testing.story import SPEC, SPOT_USD_PER_HOUR, Story, story
 
 STEP_S = 40.0

@@ -16,14 +16,14 @@ from shoestring import recipes
 from shoestring.errors import MissingExtra, SpecError
 from shoestring.kernel import decisions as d
 from shoestring.kernel.spec import RunSpec
-from shoestring.search.asha import Asha
-from shoestring.search.hyperband import Hyperband
-from shoestring.search.model import FromModel
-from shoestring.search.optuna_sampler import FromOptuna, _quietly, _tell
-from shoestring.search.random import RandomSearch
-from shoestring.search.sampled import Sampled
-from shoestring.search.successive_halving import SuccessiveHalving
-from shoestring.space import Float, Int
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.hyperband import Hyperband
+from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.samplers.optuna import FromOptuna, _quietly, _tell
+from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.space.space import Float, Int
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story
 from tests.search.studies import finish, running, study

@@ -20,20 +20,20 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing
 from shoestring.market.prices import PriceBook
-from shoestring.market.revocation import Never
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.placement.as_planned import KEEP
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Never
+from shoestring.policies.placement.renting.release_by_plan import KEEP
+from shoestring.policies.search.rubberband.inputs import Outlook
+from shoestring.policies.search.rubberband.plan import Round
+from shoestring.policies.search.rubberband.policy import Rubberband
+from shoestring.policies.search.rubberband.speed import Guess, learned
 from shoestring.recipes.rubberband import plan_of
-from shoestring.search.rubberband import Rubberband
-from shoestring.search.rubberband_outlook import Outlook
-from shoestring.search.rubberband_plan import Round
-from shoestring.search.rubberband_speed import Guess, learned
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC
 from shoestring.units import parse_duration_s
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Workload
+from shoestring.world.sim.workload import Workload
+from shoestring.world.sim.world import SimWorld
 from tests.search.studies import finish, play_out, running, statuses, study
 
 FOUR_SLOTS = Listing(offer=KEPT, vcpus=32, memory_gb=244, slots=4, on_demand_usd_per_hour=36.0)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoestring.search.rubberband_greedy import cheapest, fastest, of_one_size
-from shoestring.search.rubberband_plan import (
+from shoestring.policies.search.rubberband.greedy import cheapest, fastest, of_one_size
+from shoestring.policies.search.rubberband.plan import (
     Ground,
     Plan,
     Round,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
-from shoestring.search.scaling import USUAL_ALPHA, USUAL_STEP_S, learned_speeds, learned_speedup
+from shoestring.policies.search.elastic.scaling import USUAL_ALPHA, USUAL_STEP_S, learned_speeds, learned_speedup
 from shoestring.testing.story import KEPT, SPEC, Story
 
 MACHINE = Listing(offer=KEPT, vcpus=16, memory_gb=64, slots=8, on_demand_usd_per_hour=0.1)

@@ -12,11 +12,11 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
-from shoestring.search.seer import Seer
-from shoestring.search.seer_as_printed import SeerAsPrinted
-from shoestring.search.seer_renting import GiveBackSpare, RentByPlan
-from shoestring.search.seer_rest import billed_so_far_usd, places_that_can_be_paid
-from shoestring.search.seer_terms import Parameters, check_workable, chosen, t_min_s, terms_at_the_start
+from shoestring.policies.search.seer.as_printed import SeerAsPrinted
+from shoestring.policies.search.seer.policy import Seer
+from shoestring.policies.search.seer.renting import GiveBackSpare, RentByPlan
+from shoestring.policies.search.seer.replan import billed_so_far_usd, places_that_can_be_paid
+from shoestring.policies.search.seer.terms import Parameters, check_workable, chosen, t_min_s, terms_at_the_start
 from shoestring.testing.story import KEPT, SPEC, Story
 
 PARAMETERS = Parameters(t_min_s=60.0, provision_s=0.0, spot=False)

@@ -15,7 +15,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from tests.studies import Case, play, random_case
 
 PLANNED = ("seer", "elastic_grid", "elastic_successive_halving", "elastic_hyperband")

@@ -19,9 +19,9 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
-from shoestring.search.theta import EXPECTED, RESTED, Theta
-from shoestring.search.theta_stages import STAGES, boundaries
-from shoestring.search.theta_stopping import StopHopeless
+from shoestring.policies.search.theta.policy import EXPECTED, RESTED, Theta
+from shoestring.policies.search.theta.stopping import StopHopeless
+from shoestring.policies.search.theta.theta_stages import STAGES, boundaries
 from shoestring.testing.story import SPEC, Story
 from tests.search.studies import finish, play_out, running, searched, statuses, study
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.kernel import decisions as d
-from shoestring.search.asha import Asha
-from shoestring.search.hyperband import Hyperband
-from shoestring.search.model import FromModel
-from shoestring.search.sampled import Sampled
-from shoestring.search.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
-from shoestring.space import Space, choice, constant, integer, log, uniform
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.hyperband import Hyperband
+from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.samplers.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
+from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.space.space import Space, choice, constant, integer, log, uniform
 from tests.search.studies import finish, play_out, running, statuses, study
 from tests.test_space import spaces
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 import shoestring as ss
 from shoestring import recipes
-from shoestring.constraints import Constraint
 from shoestring.controller import run
 from shoestring.errors import SpecError
 from shoestring.guard import BudgetAndDeadline
@@ -19,10 +18,11 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.search.judging import ENDED
-from shoestring.search.trimtuner_question import MEMORY, observed
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim_jobs import Workload
+from shoestring.policies.search.limits.judge import ENDED
+from shoestring.policies.search.trimtuner.problem import MEMORY, observed
+from shoestring.space.constraints import Constraint
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Workload
 from tests.properties.test_invariants import check_invariants
 from tests.search.joint_table import STEPS, error, step_s, study, workload
 from tests.studies import Case, play, random_case

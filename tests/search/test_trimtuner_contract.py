@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from shoestring import recipes
-from shoestring.constraints import Constraint
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.space.constraints import Constraint
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC
 

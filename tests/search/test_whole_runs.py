@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.search.given import Given
-from shoestring.search.grid import Grid
-from shoestring.search.random import RandomSearch
-from shoestring.space import Choice, Float, Space
+from shoestring.policies.search.given import Given
+from shoestring.policies.search.grid import Grid
+from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.space.space import Choice, Float, Space
 from shoestring.testing.story import SPEC, Story
 from tests.search.studies import finish, play_out, statuses, study
 

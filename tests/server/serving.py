@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from shoestring.client import Client
-from shoestring.runs import RunFolder
-from shoestring.server.running import holder
+from shoestring.runs.folder import RunFolder
+from shoestring.server.controllers import holder
 from shoestring.server.tokens import FILE, add_token
 
 _PROGRAM = [sys.executable, "-c", "from shoestring.cli import main; main()", "serve"]

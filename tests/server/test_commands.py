@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from shoestring.cli.main import cli
 from shoestring.client import Client, ServiceError
 from shoestring.errors import SpecError
-from shoestring.server.serving import exposure
+from shoestring.server.serve import exposure
 from shoestring.server.tokens import FILE, Doorkeeper
 from tests.server.serving import Serving
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from shoestring.runs import RunFolder
-from shoestring.server.events import lines_after
-from shoestring.server.following import Follower, concludes, progress_of
-from shoestring.storage.sqlite import SqliteJournal
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
+from shoestring.server.journal_follower import Follower, concludes, progress_of
+from shoestring.server.streams import lines_after
+from shoestring.storage.journal.sqlite import SqliteJournal
 from tests.studies import play, random_case
 
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from shoestring.client import ServiceError
-from shoestring.runs import RunFolder
-from shoestring.study import Study
+from shoestring.report.study import Study
+from shoestring.runs.folder import RunFolder
 from tests.server.conftest import STUDY
 from tests.server.serving import Serving, eventually
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shoestring import receipt, specfile, trials
-from shoestring.asked import MARKET_FIELDS
+from shoestring.report import receipt, trials
 from shoestring.server import schemas
 from shoestring.server.endpoints import ENDPOINTS
 from shoestring.server.openapi import document
+from shoestring.specs import build as specfile
+from shoestring.specs.request import MARKET_FIELDS
 from tests.server.serving import Serving
 
 CHECKS = (

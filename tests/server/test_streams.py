@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.kernel.codec import decode_entry, encode_entry
-from shoestring.runs import RunFolder
+from shoestring.runs.folder import RunFolder
 from shoestring.server.limits import MAX_STREAMS
 from tests.server.serving import Serving, eventually
 from tests.server.test_life import bag, finished, let_go

@@ -9,14 +9,14 @@ import time
 import msgspec
 
 from shoestring.kernel.types import CheckpointRef
-from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.testing.checkpoint_suite import contents, folder
 
 SAVER = """
 import sys
 from pathlib import Path
 import msgspec
-from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.checkpoints.directory import DirectoryStore
 
 store, step = DirectoryStore(sys.argv[1]), int(sys.argv[3])
 print("ready", flush=True)

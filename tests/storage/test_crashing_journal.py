@@ -2,7 +2,7 @@
 
 import pytest
 
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
 from shoestring.testing.journal_suite import entry
 

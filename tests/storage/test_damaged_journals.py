@@ -9,8 +9,8 @@ import pytest
 
 from shoestring.errors import JournalDamaged, StorageError
 from shoestring.kernel.codec import encode_turn
-from shoestring.storage.sqlite import SqliteJournal
-from shoestring.storage.sqlite_reader import chained, checksums
+from shoestring.storage.journal.sqlite import SqliteJournal
+from shoestring.storage.journal.sqlite_reader import chained, checksums
 from shoestring.testing.journal_suite import busy_entry, entry
 
 GROUP = 6

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from shoestring.errors import CheckpointMissing, StorageError
-from shoestring.storage import checkpoints
-from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.checkpoints import directory as checkpoints
+from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.testing.checkpoint_suite import contents, folder
 
 
@@ -197,6 +197,6 @@ def test_the_store_says_how_much_disk_it_takes(store, tmp_path):
 
 
 def test_a_worker_can_import_the_store_without_the_rest():
-    code = "import sys, shoestring.storage.checkpoints; print(*sys.modules)"
+    code = "import sys, shoestring.storage.checkpoints.directory; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"sqlite3", "numpy", "click", "rich", "shoestring.kernel.events"} & set(loaded)

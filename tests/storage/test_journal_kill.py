@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry
 
 WRITER = """
 import sys
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry
 
 journal = SqliteJournal.open(sys.argv[1], survives_power_loss=sys.argv[2] == "power")

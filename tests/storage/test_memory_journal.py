@@ -4,8 +4,8 @@ import sqlite3
 from contextlib import closing
 
 from shoestring.kernel.codec import decode_turn
-from shoestring.storage.memory import MemoryJournal
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry, entry
 
 

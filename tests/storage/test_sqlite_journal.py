@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from shoestring.errors import JournalDamaged, JournalTaken, StorageError
-from shoestring.storage import sqlite
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.storage.journal import sqlite
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry, entry
 
 
@@ -104,7 +104,7 @@ def test_the_one_turned_away_is_told_who_is_there_and_what_to_do(tmp_path):
 def test_a_killed_controller_holds_nothing(tmp_path):
     path = tmp_path / "journal.db"
     code = (
-        "import sys, time; from shoestring.storage.sqlite import SqliteJournal\n"
+        "import sys, time; from shoestring.storage.journal.sqlite import SqliteJournal\n"
         "journal = SqliteJournal.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)

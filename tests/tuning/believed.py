@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.printed_gp import PrintedBeliefs
-from shoestring.tuning.quantity import Belief
+from shoestring.optimizer.as_printed.gp import PrintedBeliefs
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.outcome_model import Belief
+from shoestring.optimizer.posterior import Beliefs
 from tests.tuning.made_up import FRACTIONS, optimizer, run
 
 

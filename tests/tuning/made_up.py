@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import shoestring as ss
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
 from shoestring.values import Config
 
 FRACTIONS = (1 / 32, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -63,7 +63,7 @@ def quality(config: Config) -> float:
 
 def spent_until_good(optimizer: Optimizer, share: float = 0.99, budget_usd: float = 1.0) -> float:
     """What was spent when the recommendation came to stay at this share of the feasible optimum."""
-    from shoestring.space import from_plain
+    from shoestring.space.space import from_plain
 
     optimum = max(map(quality, from_plain(SPACE).grid(10)))
     spent, good_since = 0.0, math.inf

@@ -8,9 +8,9 @@ import pytest
 
 import shoestring as ss
 from shoestring.errors import SpecError
-from shoestring.tuning.named import METHODS
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
+from shoestring.optimizer.methods.registry import METHODS
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
 
 SPACE = {"x": ss.integer(1, 6)}
 

@@ -7,8 +7,8 @@ import pytest
 
 import shoestring as ss
 from shoestring.errors import SpecError
-from shoestring.tuning.candidates import listed
-from shoestring.tuning.start import spread
+from shoestring.optimizer.candidates import listed
+from shoestring.optimizer.initial_design import spread
 
 
 def test_a_finite_space_is_listed_with_one_length_for_each_parameter() -> None:

@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import norm
 
 import shoestring as ss
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.cea import cea, chance_kept
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.printed_gp import PrintedBeliefs
+from shoestring.optimizer.acquisition.cea import cea, chance_kept
+from shoestring.optimizer.as_printed.gp import PrintedBeliefs
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.optimizer.posterior import Beliefs
 
 
 def told(goal: str, direction: str = "maximize", kind: type[Beliefs] = PrintedBeliefs, top: float = 1.0) -> Beliefs:

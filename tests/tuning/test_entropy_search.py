@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from shoestring.tuning.candidates import Rows
-from shoestring.tuning.cea import chance_kept
-from shoestring.tuning.entropy_search import (
+from shoestring.optimizer.acquisition.cea import chance_kept
+from shoestring.optimizer.acquisition.entropy_search import (
     AS_PRINTED,
     CORRECTED,
     UNLIMITED,
     EntropySearch,
     representatives,
 )
-from shoestring.tuning.next_incumbent import SURE, NextIncumbent
-from shoestring.tuning.p_opt import information, information_after, p_opt
-from shoestring.tuning.quadrature import gauss_hermite
-from shoestring.tuning.quantity import Belief
+from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent
+from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
+from shoestring.optimizer.acquisition.quadrature import gauss_hermite
+from shoestring.optimizer.candidates import Rows
+from shoestring.optimizer.outcome_model import Belief
 from tests.tuning.believed import after, believed, printed
 
 

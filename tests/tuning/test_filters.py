@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.tuning.candidates import Numbers, Rows
-from shoestring.tuning.cea import cea
-from shoestring.tuning.filter_cmaes import ByCmaes, Cmaes
-from shoestring.tuning.filter_cube import Cube
-from shoestring.tuning.filter_direct import ByDirect
-from shoestring.tuning.filters import ByCea, ByLot, Filter, NoFilter, Worth, allowance
+from shoestring.optimizer.acquisition.cea import cea
+from shoestring.optimizer.candidates import Numbers, Rows
+from shoestring.optimizer.filters.cmaes import ByCmaes, Cmaes
+from shoestring.optimizer.filters.direct import Cube
+from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.filters import ByCea, ByLot, Filter, NoFilter, Worth, allowance
 from tests.tuning.believed import believed
 from tests.tuning.made_up import FRACTIONS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoestring.constraints import ends, parse_all
+from shoestring.space.constraints import ends, parse_all
 from shoestring.values import Config
 from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
 

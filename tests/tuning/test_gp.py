@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoestring.tuning.gp import GP
-from shoestring.tuning.gp_fit import LogPosterior, most_likely
-from shoestring.tuning.gp_kernel import Frame, Points, Shape, matern, prior
+from shoestring.optimizer.gp.fit import LogPosterior, most_likely
+from shoestring.optimizer.gp.kernel import Frame, Points, Shape, matern, prior
+from shoestring.optimizer.gp.process import GP
 
 FRACTIONS = np.array([1 / 60, 0.1, 0.25, 0.5, 1.0])
 FRAME = Frame(np.array([0, 1, 2, 2, 2]), trend=0.2, smallest=1 / 60)

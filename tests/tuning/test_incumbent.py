@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import shoestring as ss
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.incumbent import favourite, log_expected_value, log_value, recommended
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.trimtuner import TrimTuner
+from shoestring.optimizer.incumbent import favourite, log_expected_value, log_value, recommended
+from shoestring.optimizer.methods.trimtuner import TrimTuner
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.optimizer.posterior import Beliefs
 from tests.tuning.made_up import optimizer, run
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import shoestring as ss
-from shoestring.tuning.candidates import listed
-from shoestring.tuning.joint import deviation_after, influence
-from shoestring.tuning.quantity import ERROR, Belief, Measured, Trend
-from shoestring.tuning.scales import Scale
+from shoestring.optimizer.candidates import listed
+from shoestring.optimizer.joint_model import deviation_after, influence
+from shoestring.optimizer.outcome_model import ERROR, Belief, Measured, Trend
+from shoestring.optimizer.transforms import Scale
 from tests.tuning.believed import after, believed
 
 TARGETS = np.array([3, 50, 51, 200, 410])

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from shoestring.tuning.named import METHODS
-from shoestring.tuning.observations import Observation
+from shoestring.optimizer.methods.registry import METHODS
+from shoestring.optimizer.observations import Observation
 from tests.tuning.made_up import optimizer, run
 
 
@@ -38,7 +38,7 @@ def test_what_nobody_knows_of_a_run_is_nan() -> None:
 
 
 def test_it_says_when_nothing_is_left_to_ask() -> None:
-    from shoestring.tuning.optimizer import Optimizer
+    from shoestring.optimizer.optimizer import Optimizer
 
     one = Optimizer([{"x": 1}], minimize="loss")
     assert not one.exhausted

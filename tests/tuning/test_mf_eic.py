@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from shoestring.constraints import LEAST_POWER
-from shoestring.tuning import mf_eic
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
+from shoestring.optimizer.acquisition import mf_eic
+from shoestring.optimizer.acquisition.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
+from shoestring.optimizer.posterior import Beliefs
+from shoestring.space.constraints import LEAST_POWER
 from tests.tuning.made_up import LIMIT_USD, optimizer, run, usd
 
 

@@ -7,11 +7,11 @@ import math
 import pytest
 
 import shoestring as ss
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.named import METHODS
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.trimtuner import MOST_SMALL_RUNS
+from shoestring.optimizer.methods.registry import METHODS
+from shoestring.optimizer.methods.trimtuner import MOST_SMALL_RUNS
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.optimizer.posterior import Beliefs
 from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 

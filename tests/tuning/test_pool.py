@@ -7,9 +7,9 @@ import pytest
 
 import shoestring as ss
 from shoestring.errors import SpecError
-from shoestring.space import from_plain
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.pool import DRAWN, Whole, pool_of
+from shoestring.optimizer.candidate_pool import DRAWN, Whole, pool_of
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.space.space import from_plain
 
 RANGES = {"rate": ss.log(1e-5, 1e-1), "width": ss.integer(1, 1000, log=True), "kind": ss.choice("a", "b", "c")}
 MANY = {"a": ss.integer(0, 99), "b": ss.integer(0, 99)}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.cea import cea, chance_kept
-from shoestring.tuning.entropy_methods import TrimTunerGpAsPrinted
-from shoestring.tuning.filters import ByLot
-from shoestring.tuning.incumbent_printed import answer, as_printed, as_published, best_whatever_the_limits
-from shoestring.tuning.named import METHODS
-from shoestring.tuning.next_incumbent import SURE
-from shoestring.tuning.printed_gp import PrintedFrame
-from shoestring.tuning.quantity import Belief
+from shoestring.optimizer.acquisition.cea import cea, chance_kept
+from shoestring.optimizer.acquisition.next_incumbent import SURE
+from shoestring.optimizer.as_printed.gp import PrintedFrame
+from shoestring.optimizer.as_printed.incumbent import answer, as_printed, as_published, best_whatever_the_limits
+from shoestring.optimizer.filters.filters import ByLot
+from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
+from shoestring.optimizer.methods.registry import METHODS
+from shoestring.optimizer.outcome_model import Belief
+from shoestring.optimizer.posterior import Beliefs
 from tests.tuning.believed import believed, printed
 from tests.tuning.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from shoestring.tuning.quadrature import MOST_NODES, gauss_hermite
+from shoestring.optimizer.acquisition.quadrature import MOST_NODES, gauss_hermite
 
 
 def test_one_root_is_what_is_expected_and_nothing_else() -> None:

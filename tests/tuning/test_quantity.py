@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoestring as ss
-from shoestring.tuning.candidates import Candidates, listed
-from shoestring.tuning.quantity import ERROR, SPENDING, Belief, Measured, Trend, beyond
-from shoestring.tuning.scales import Scale, metric_scale, objective_scale
+from shoestring.optimizer.candidates import Candidates, listed
+from shoestring.optimizer.outcome_model import ERROR, SPENDING, Belief, Measured, Trend, beyond
+from shoestring.optimizer.transforms import Scale, metric_scale, objective_scale
 
 LOG = Scale(True)
 

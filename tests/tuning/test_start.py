@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shoestring as ss
-from shoestring.tuning.optimizer import Optimizer
+from shoestring.optimizer.optimizer import Optimizer
 
 SPACE = {"rate": ss.integer(0, 9), "width": ss.integer(0, 9)}
 FRACTIONS = (1 / 16, 1 / 4, 1.0)

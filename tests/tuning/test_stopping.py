@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shoestring as ss
-from shoestring.tuning.observations import Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.stopping import Budget, Deadline, Iterations, NoImprovement, why_stop
+from shoestring.optimizer.observations import Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.optimizer.stopping import Budget, Deadline, Iterations, NoImprovement, why_stop
 
 
 def told(losses: list[float], fraction: float = 1.0) -> Optimizer:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoestring.tuning.trees import Forest, grown
+from shoestring.optimizer.trees.ensemble import Forest, grown
 
 
 def walked(forest: Forest, tree: int, point: np.ndarray) -> int:

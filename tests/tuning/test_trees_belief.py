@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from shoestring.tuning.candidates import Candidates, of_table
-from shoestring.tuning.observations import FULL
-from shoestring.tuning.printed_dt import PrintedTreeBelief
-from shoestring.tuning.quantity import ERROR, SPENDING, Measured
-from shoestring.tuning.scales import Scale
-from shoestring.tuning.trees_belief import TREES, TreeBelief
+from shoestring.optimizer.as_printed.trees import PrintedTreeBelief
+from shoestring.optimizer.candidates import Candidates, of_table
+from shoestring.optimizer.observations import FULL
+from shoestring.optimizer.outcome_model import ERROR, SPENDING, Measured
+from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.trees.posterior import TREES, TreeBelief
 
 LOG = Scale(True, floor=1e-4)
 FRACTIONS = (1 / 32, 1 / 8, 1 / 2, 1.0)

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from shoestring.tuning.beliefs import Beliefs
-from shoestring.tuning.observations import FULL, Suggestion
-from shoestring.tuning.optimizer import Optimizer
-from shoestring.tuning.p_opt import information, information_after, p_opt
-from shoestring.tuning.quadrature import gauss_hermite
-from shoestring.tuning.trees_methods import PrintedTreeBeliefs, TreeBeliefs, TrimTunerDt
+from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
+from shoestring.optimizer.acquisition.quadrature import gauss_hermite
+from shoestring.optimizer.methods.tree_entropy import PrintedTreeBeliefs, TreeBeliefs, TrimTunerDt
+from shoestring.optimizer.observations import FULL, Suggestion
+from shoestring.optimizer.optimizer import Optimizer
+from shoestring.optimizer.posterior import Beliefs
 from tests.tuning.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
 
 METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")

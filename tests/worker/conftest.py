@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.worker.outbox import Ended, Reported, Saved, Tail
 from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, write_json
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoestring.subsampling import FractionError, part_of, subsample
 from shoestring.trial import ReportError, Trial
+from shoestring.worker.subsampling import FractionError, part_of, subsample
 
 FRACTIONS = st.floats(min_value=1e-6, max_value=1.0)
 SEEDS = st.integers(0, 2**63)

@@ -7,9 +7,9 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Past
+from shoestring.kernel.history import Past
 from shoestring.kernel.state import RunState
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from tests.world.runs import opening, simulated_world
 from tests.world.scenes import SPOT, dies_at_age, listing, market
 

@@ -9,14 +9,14 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.space import Float, Space
-from shoestring.storage.memory import MemoryJournal
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies
+from shoestring.space.space import Float, Space
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.workload import Latencies
+from shoestring.world.sim.world import SimWorld
 from tests.world.scenes import market, workload
 
 

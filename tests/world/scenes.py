@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import CheckpointRef, Listing, Offer
-from shoestring.market.lifetimes import Uniform
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes, Never
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Latencies, Workload
+from shoestring.market.simulated.lifetimes import Uniform
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Lifetimes, Never
+from shoestring.world.sim.workload import Latencies, Workload
+from shoestring.world.sim.world import SimWorld
 
 SPOT = Offer(provider="aws", zone="a", machine="small", spot=True)
 KEPT = Offer(provider="aws", zone="a", machine="small", spot=False)

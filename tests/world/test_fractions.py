@@ -11,13 +11,13 @@ from shoestring.controller import run
 from shoestring.errors import DataError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Past
-from shoestring.storage.memory import MemoryJournal
-from shoestring.study import Study
-from shoestring.workloads import recorded
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Passing
-from shoestring.world.sim_tables import Measured, table_workload
+from shoestring.kernel.history import Past
+from shoestring.report.study import Study
+from shoestring.runs.sim_workload import recorded
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.world.sim.measured_table import Measured, table_workload
+from shoestring.world.sim.workload import Passing
+from shoestring.world.sim.world import SimWorld
 from tests import parts
 from tests.world.runs import opening, simulate, simulated_world, told
 from tests.world.scenes import SPOT, Scene, dies_at_age, ended, listing, market, reported, saved, started, workload

@@ -9,11 +9,11 @@ from shoestring.controller import recall, run
 from shoestring.errors import JournalDamaged
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry, Past
-from shoestring.storage.memory import MemoryJournal
-from shoestring.storage.sqlite import SqliteJournal
+from shoestring.kernel.history import Entry, Past
+from shoestring.storage.journal.memory import MemoryJournal
+from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
-from shoestring.world.sim_jobs import Latencies
+from shoestring.world.sim.workload import Latencies
 from tests.world.runs import opening, simulate, simulated_world
 from tests.world.scenes import dies_at_age, market
 

@@ -5,7 +5,7 @@ import pytest
 from shoestring.errors import ShoestringError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.market.availability import Availability
+from shoestring.market.simulated.availability import Availability
 from tests.world.scenes import (
     GRANTED_AT,
     HOUR_S,

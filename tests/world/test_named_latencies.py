@@ -4,7 +4,7 @@ import pytest
 
 from shoestring.errors import SpecError
 from shoestring.kernel import events as e
-from shoestring.world.sim_jobs import Latencies
+from shoestring.world.sim.workload import Latencies
 from tests.world.scenes import SPOT, Scene, checkpoint, dies_at_age, listing, market
 
 BY_HAND = {

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import pytest
 
-from shoestring.housekeeping.closing import Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Offer
-from shoestring.market.availability import Availability
-from shoestring.market.lifetimes import Exponential
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes, PriceCrossing, ZoneShocks
-from shoestring.market.simulated import SimulatedProvider
+from shoestring.market.simulated.availability import Availability
+from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Lifetimes, PriceCrossing, ZoneShocks
+from shoestring.policies.housekeeping.closing import Closing
 from tests.world.runs import decided, simulate, simulated_world, told
 from tests.world.scenes import KEPT, SPOT, dies_at_age, gone, listing, market, without_bill
 

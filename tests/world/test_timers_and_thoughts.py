@@ -7,10 +7,10 @@ from typing import ClassVar
 import pytest
 
 from shoestring.errors import PolicyError, ShoestringError
-from shoestring.housekeeping.closing import Closing
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.thinking import background_task, task_name
+from shoestring.kernel.background import background_task, task_name
+from shoestring.policies.housekeeping.closing import Closing
 from tests.world.runs import simulate, simulated_world, told
 from tests.world.scenes import Scene, gone, without_bill
 

@@ -5,7 +5,7 @@ import pytest
 from shoestring.controller import run
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.storage.memory import MemoryJournal
+from shoestring.storage.journal.memory import MemoryJournal
 from tests.world.restless import GUARD, POLICIES, REFERENCE, START, Around, a_world, resumed
 from tests.world.runs import decided, opening, told
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
 from shoestring.kernel import events as e
-from shoestring.world.sim_jobs import CurveTable, SublinearSpeed
+from shoestring.world.sim.workload import CurveTable, SublinearSpeed
 from tests.world.scenes import SPOT, Scene, listing, market
 
 

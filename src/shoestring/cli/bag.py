@@ -61,8 +61,8 @@ def command(
       shoestring bag --over seed=0..999 --budget 20 --deadline 1d --market preemptible --recipe scispot \\
           --simulate --job-takes 40m -- ./simulate --seed {seed}
     """
-    from shoestring.launch import begin
-    from shoestring.prompt import Prompt, at_the_prompt
+    from shoestring.runs.cli_context import Prompt, at_the_prompt
+    from shoestring.runs.launch import begin
 
     fields = overrides(options)
     if values:
@@ -81,7 +81,7 @@ def command(
 
 def _over(values: tuple[str, ...]) -> dict[str, object]:
     from shoestring.errors import SpecError
-    from shoestring.jobtable import listed
+    from shoestring.specs.job_table import listed
 
     over: dict[str, object] = {}
     for said in values:

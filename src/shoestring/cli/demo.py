@@ -16,7 +16,7 @@ def command(store: str | None) -> None:
     """A real study on real processes, on a market in fast motion that takes machines away; then the same study,
     simulated at the size of a cloud. No account, no cost, about half a minute.
     """
-    from shoestring.demo import demo
+    from shoestring.demo.demo import demo
 
     study = demo(click.echo, store)
     best = study.best

@@ -25,9 +25,9 @@ def command(name: str | None, store: str | None, kind: str | None, output: Path 
       shoestring export sweep -o results.csv
       shoestring export digits --format json | jq '.trials[].value'
     """
-    from shoestring.export import as_text, export, format_for
-    from shoestring.runs import find_run
-    from shoestring.study import Study
+    from shoestring.report.export import as_text, export, format_for
+    from shoestring.report.study import Study
+    from shoestring.runs.folder import find_run
 
     study = Study.in_folder(find_run(name, store))
     chosen = format_for(output, kind)

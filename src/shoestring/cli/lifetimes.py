@@ -11,8 +11,8 @@ from shoestring.cli.options import JSON, STORE
 from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetime_fit import Method
-    from shoestring.models.lifetime_saved import SavedLifetimes
+    from shoestring.models.lifetimes.fit import Method
+    from shoestring.models.lifetimes.saved import SavedLifetimes
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
 LIMIT = click.option(
@@ -75,10 +75,10 @@ def fit(
       shoestring lifetimes fit --runs monday --runs tuesday -o lives.json
       shoestring lifetimes fit lifetimes.csv --model bathtub_printed -o paper.json
     """
+    from shoestring.analysis.lifetimes import of_runs, save
     from shoestring.errors import SpecError
-    from shoestring.lifetimes import of_runs, save
-    from shoestring.models.lifetime_records import read_lifetimes
-    from shoestring.models.lifetime_saved import fit_saved, with_own
+    from shoestring.models.lifetimes.records import read_lifetimes
+    from shoestring.models.lifetimes.saved import fit_saved, with_own
 
     only: dict[str, Any] = {"limit_s": _limit_s(limit), "machines": _words(machines), "zones": _words(zones)}
     method: Method | None = None if by is None else "likelihood" if by == "likelihood" else "least_squares"
@@ -117,8 +117,8 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
       shoestring lifetimes show lives.json --machine n1-highcpu-32 --zone us-central1-c
       shoestring lifetimes show lives.json --data lifetimes.csv --plot lives.svg
     """
-    from shoestring.lifetimes import draw_kinds, load
-    from shoestring.models.lifetime_records import read_lifetimes
+    from shoestring.analysis.lifetimes import draw_kinds, load
+    from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.units import parse_duration_s, show_duration
 
     work_s = parse_duration_s(work, "--work")
@@ -183,9 +183,9 @@ def evaluate(
     """
     from dataclasses import asdict
 
-    from shoestring.lifetimes import draw_models, judged
-    from shoestring.models.lifetime_fit import suitable
-    from shoestring.models.lifetime_records import read_lifetimes
+    from shoestring.analysis.lifetimes import draw_models, judged
+    from shoestring.models.lifetimes.fit import suitable
+    from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.units import show_duration
 
     seen = read_lifetimes(file, limit_s=_limit_s(limit), machines=_words(machines), zones=_words(zones))

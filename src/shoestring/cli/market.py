@@ -12,9 +12,9 @@ from shoestring.cli.options import JSON
 from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
-    from shoestring.market_fit import Judged
-    from shoestring.market_risk import MarketNow
-    from shoestring.models.revocation_saved import SavedModel
+    from shoestring.analysis.revocation_risk import MarketNow
+    from shoestring.analysis.revocation_training import Judged
+    from shoestring.models.revocation.saved import SavedModel
 
 PRICES = click.argument("prices", type=click.Path(path_type=Path))
 MACHINES = click.option("--machines", metavar="NAMES", help="Only these machine types, separated by commas.")
@@ -81,7 +81,7 @@ def fit(
       shoestring market fit prices.csv -o model.json
       shoestring market fit prices.csv -o model.json --until 2016-04-01 --model logistic
     """
-    from shoestring.market_fit import read_markets, said_span, save, trained
+    from shoestring.analysis.revocation_training import read_markets, said_span, save, trained
 
     markets = read_markets(prices, _words(machines), _words(zones))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
@@ -124,8 +124,8 @@ def show(
       shoestring market show prices.csv --model model.json
       shoestring market show prices.csv --model model.json --machines m4.4xlarge --max-price 0.3 --plot risk.svg
     """
-    from shoestring.market_fit import load, read_markets, said_span
-    from shoestring.market_risk import draw_risk, markets_now
+    from shoestring.analysis.revocation_risk import draw_risk, markets_now
+    from shoestring.analysis.revocation_training import load, read_markets, said_span
     from shoestring.units import parse_duration_s
 
     within_s = parse_duration_s(within, "--within")
@@ -177,7 +177,7 @@ def evaluate(
       shoestring market eval prices.csv
       shoestring market eval prices.csv --models trees --windows 5 --json
     """
-    from shoestring.market_fit import judged, read_markets
+    from shoestring.analysis.revocation_training import judged, read_markets
 
     known = read_markets(prices, _words(machines), _words(zones))
     asked = {"count": windows, "examples": examples, "questions": questions, "seed": seed}

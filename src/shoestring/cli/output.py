@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from shoestring.receipt import Receipt
-    from shoestring.study import Study
+    from shoestring.report.receipt import Receipt
+    from shoestring.report.study import Study
 
 
 def say_json(plain: object) -> None:
-    from shoestring.export import to_json
+    from shoestring.report.export import to_json
 
     click.echo(to_json(plain))
 
@@ -55,7 +55,7 @@ def _show_answer(study: Study) -> None:
     answer = study.answer
     if answer is None:
         return
-    from shoestring.trials import show_config
+    from shoestring.report.trials import show_config
     from shoestring.units import show_number
 
     known = "measured" if answer.measured else "predicted"
@@ -80,7 +80,7 @@ def _show_receipt(receipt: Receipt) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from shoestring.receipt import TITLES
+    from shoestring.report.receipt import TITLES
 
     table = Table(box=None, pad_edge=False, title=None, show_footer=True)
     *rows, total = receipt.cells()

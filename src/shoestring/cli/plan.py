@@ -13,12 +13,12 @@ from shoestring.cli.options import JSON, overrides, run_options
 from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
-    from shoestring.asked import Asked
-    from shoestring.checkpointing.notice_limit import NoticeLimit
-    from shoestring.forecast import Forecast
-    from shoestring.planning import PlanTable
-    from shoestring.study import Study
-    from shoestring.world.sim_jobs import Workload
+    from shoestring.policies.checkpointing.notice_limit import NoticeLimit
+    from shoestring.report.study import Study
+    from shoestring.runs.forecast import Forecast
+    from shoestring.runs.plan_table import PlanTable
+    from shoestring.specs.request import Asked
+    from shoestring.world.sim.workload import Workload
 
 TITLES = ("recipe", "cost p50", "p90", "done p50", "misses deadline", "out of money", "best value")
 OF_ALL = ("placement", "checkpointing", "every_s")
@@ -56,8 +56,8 @@ def command(
       shoestring plan study.py --budget 20 --deadline 6h --compare hyperband,random
       shoestring plan study.yaml --recipe rubberband --deadline 45m --json
     """
-    from shoestring.files import run_file
-    from shoestring.prompt import Prompt
+    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.study_file import run_file
 
     said = overrides(options)
     asked = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
@@ -84,8 +84,8 @@ class _Planner:
     def __call__(self, asked: Asked) -> Study:
         from shoestring import recipes
         from shoestring.errors import SpecError
-        from shoestring.forecast import forecast
-        from shoestring.launch import workload_of
+        from shoestring.runs.forecast import forecast
+        from shoestring.runs.launch import workload_of
 
         recipes.build(asked.spec)  # what cannot be is refused before anything is said about the rest
         others = [(recipe, _with(asked, recipe)) for recipe in self._others]
@@ -136,9 +136,9 @@ def _with(asked: Asked, recipe: str) -> Asked:
 
 def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
     """What the forecast rests on: what is sure, and what is guessed."""
+    from shoestring.runs.sim_workload import GUESSED_STEP_S
     from shoestring.units import show_bytes, show_duration
-    from shoestring.workloads import GUESSED_STEP_S
-    from shoestring.world.sim_jobs import CurveTable
+    from shoestring.world.sim.workload import CurveTable
 
     known = {"prices": f"those of {asked.market.prices}", "free": "this machine costs nothing"}
     drawn = f"list prices are real; spot prices and interruptions are drawn ({asked.market.kind})"
@@ -159,8 +159,8 @@ def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
 
 def _tightest(asked: Asked, workload: Workload) -> NoticeLimit | None:
     """The checkpoints that were asked for, on the machine whose notice leaves them least time."""
-    from shoestring.checkpointing.notice_limit import NoticeLimit
-    from shoestring.world.sim_jobs import Latencies
+    from shoestring.policies.checkpointing.notice_limit import NoticeLimit
+    from shoestring.world.sim.workload import Latencies
 
     gb = workload.checkpoint_gb or 0.0
     limits = [
@@ -178,7 +178,7 @@ def _tightest(asked: Asked, workload: Workload) -> NoticeLimit | None:
 
 # -- showing -----------------------------------------------------------------------------------------------------------
 def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str, str]) -> None:
-    from shoestring.forecast import Forecast
+    from shoestring.runs.forecast import Forecast
 
     forecasts = [row for row in rows if isinstance(row, Forecast)]
     for row in forecasts:
@@ -196,7 +196,7 @@ def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str,
 
 
 def _show_plan(title: str, plan: PlanTable) -> None:
-    from shoestring.planning import TITLES as STAGE_TITLES
+    from shoestring.runs.plan_table import TITLES as STAGE_TITLES
 
     click.echo(title)
     for line in aligned([STAGE_TITLES, *plan.cells()]):

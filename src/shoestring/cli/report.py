@@ -24,12 +24,12 @@ def command(name: str | None, store: str | None, as_json: bool, html: Path | Non
       shoestring report digits --html digits.html
       shoestring report digits --json | jq .best
     """
-    from shoestring.runs import find_run
-    from shoestring.study import Study
+    from shoestring.report.study import Study
+    from shoestring.runs.folder import find_run
 
     study = Study.in_folder(find_run(name, store))
     if html is not None:
-        from shoestring.page import write_page
+        from shoestring.report.html import write_page
 
         write_page(study, html)
         click.echo(f"wrote {html}")

@@ -13,7 +13,7 @@ from shoestring.cli.options import JSON, PLACE, SPEEDUP, overrides, run_options
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
 if TYPE_CHECKING:
-    from shoestring.study import Study
+    from shoestring.report.study import Study
 
 
 @click.command(short_help="Run a study, or go on with it.")
@@ -33,8 +33,8 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
       shoestring run study.py --budget 20 --deadline 6h --market modern --speedup 900
       shoestring run examples/command.yaml --trials 8
     """
-    from shoestring.files import run_file
-    from shoestring.prompt import Prompt
+    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.study_file import run_file
 
     said = overrides(options)
     if said.get("on") == "local" and "market" not in said:

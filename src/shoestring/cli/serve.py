@@ -35,11 +35,11 @@ def command(ctx: click.Context, host: str, port: int, at_once: int, folder: Path
         ctx.obj = store
         return
     from shoestring.errors import need
-    from shoestring.runs import home
+    from shoestring.runs.folder import home
 
     for library in ("starlette", "uvicorn", "httptools"):
         need(library, extra="server")
-    from shoestring.server.serving import serve
+    from shoestring.server.serve import serve
 
     serve(host=host, port=port, store=home(store).absolute(), folder=folder.resolve(), at_once=at_once)
 
@@ -50,7 +50,7 @@ def token() -> None:
 
 
 def _file(here: str | None, above: str | None) -> Path:
-    from shoestring.runs import home
+    from shoestring.runs.folder import home
     from shoestring.server.tokens import FILE
 
     return home(here or above) / FILE

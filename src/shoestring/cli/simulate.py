@@ -34,8 +34,8 @@ def command(
     \b
       shoestring simulate study.py --budget 20 --deadline 6h --max-machines 64 --trials 256
     """
-    from shoestring.files import run_file
-    from shoestring.prompt import Prompt
+    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.study_file import run_file
 
     said = overrides(options)
     asked = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}

@@ -10,7 +10,7 @@ from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import next_commands, say_json
 
 if TYPE_CHECKING:
-    from shoestring.study import Study
+    from shoestring.report.study import Study
 
 
 @click.command(short_help="How is it going? One line per run.")
@@ -24,9 +24,9 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
       shoestring status
       shoestring status digits --json
     """
-    from shoestring.progress import line_of
-    from shoestring.runs import find_run, known_runs
-    from shoestring.study import Study
+    from shoestring.report.study import Study
+    from shoestring.runs.folder import find_run, known_runs
+    from shoestring.runs.progress_line import line_of
 
     folders = [find_run(name, store)] if name else known_runs(store) or [find_run(None, store)]
     studies = [Study.in_folder(folder) for folder in folders]
@@ -47,7 +47,7 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
 def _look_up_prices(study: Study) -> None:
     """What machines that still run have cost is on no bill yet: it is worked out from the prices of their market."""
     from shoestring.errors import ShoestringError
-    from shoestring.live_run import read_kept
+    from shoestring.runs.drive import read_kept
 
     if study.folder is None or not study.state.leases:
         return

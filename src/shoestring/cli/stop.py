@@ -22,10 +22,10 @@ def command(name: str | None, store: str | None) -> None:
     instead, press Ctrl-C where it runs.
     """
     from shoestring.errors import JournalTaken
-    from shoestring.launch import conclude
-    from shoestring.runs import find_run
-    from shoestring.study import Study
-    from shoestring.world.wishes import leave_wish
+    from shoestring.report.study import Study
+    from shoestring.runs.folder import find_run
+    from shoestring.runs.launch import conclude
+    from shoestring.world.live.user_requests import leave_wish
 
     folder = find_run(name, store)
     study = Study.in_folder(folder)

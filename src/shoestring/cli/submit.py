@@ -29,9 +29,9 @@ def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, 
       shoestring submit bag.yaml --to https://runs.example.org
     """
     from shoestring.client import Client
-    from shoestring.jobtable import with_table
-    from shoestring.specfile import kind_of
-    from shoestring.specsource import load_spec_file
+    from shoestring.specs.build import kind_of
+    from shoestring.specs.job_table import with_table
+    from shoestring.specs.read_file import load_spec_file
 
     client = Client(url)
     fields = load_spec_file(file)

@@ -20,8 +20,8 @@ def command(trial: int, name: str | None, store: str | None, as_json: bool) -> N
       shoestring why 17
       shoestring why 17 digits
     """
-    from shoestring.runs import find_run
-    from shoestring.study import Study
+    from shoestring.report.study import Study
+    from shoestring.runs.folder import find_run
 
     study = Study.in_folder(find_run(name, store))
     story = study.why(trial)

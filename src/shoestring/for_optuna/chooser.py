@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.for_optuna.outcomes import FULL, OBJECTIVE, Reading
 from shoestring.for_optuna.translation import Distributions, Translation
+from shoestring.space.constraints import Constraint
 from shoestring.values import Config, Value
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-    from shoestring.tuning.observations import Answer, Suggestion
+    from shoestring.optimizer.observations import Answer, Suggestion
 
 Price = Callable[[dict[str, Any]], float] | float
 PLAN = "shoestring:plan"
@@ -44,7 +44,7 @@ class Chooser:
     """Asks and tells in the words of a study. Trials that lie outside of the space are passed over."""
 
     def __init__(self, space: Distributions, minimize: bool, wishes: Wishes, optunas_limits: tuple[str, ...]) -> None:
-        from shoestring.tuning.shared import SharedOptimizer
+        from shoestring.optimizer.shared import SharedOptimizer
 
         self._translation = Translation(space)
         self._size = self._translation.space.size
@@ -102,7 +102,7 @@ class Chooser:
         return replace(answer, config=next(like_it, self._translation.params(answer.config)))
 
     def _proved(self) -> Answer | None:
-        from shoestring.tuning.observations import Answer, Outlook
+        from shoestring.optimizer.observations import Answer, Outlook
 
         proved = [
             (self._sign * seen.objective, trial.number, seen, trial)
@@ -128,7 +128,7 @@ class Chooser:
 
     def _run(self, trial: FrozenTrial) -> Suggestion | None:
         """What the trial runs or ran: as far as it has not asked yet, what it was given."""
-        from shoestring.tuning.observations import Suggestion
+        from shoestring.optimizer.observations import Suggestion
 
         plan = {
             name: self.distributions[name].to_external_repr(value)

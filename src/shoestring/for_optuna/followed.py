@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-    from shoestring.tuning.observations import Answer
+    from shoestring.optimizer.observations import Answer
 
 
 class Followed:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shoestring.constraints import COST, SECONDS, Constraint
 from shoestring.errors import SpecError
+from shoestring.space.constraints import COST, SECONDS, Constraint
 from shoestring.values import as_fraction, as_number
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shoestring.constraints import Constraint, parse_all
 from shoestring.errors import SpecError, need
 from shoestring.for_optuna.chooser import PLAN, Price, Wishes
 from shoestring.for_optuna.followed import Followed
 from shoestring.for_optuna.outcomes import FRACTION, FULL, LIMITS
+from shoestring.space.constraints import Constraint, parse_all
 from shoestring.values import as_fraction, as_fractions, as_number
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
-    from shoestring.tuning.observations import Answer
+    from shoestring.optimizer.observations import Answer
 else:
     optuna = need("optuna", extra="optuna")
     BaseSampler = optuna.samplers.BaseSampler

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shoestring.errors import need
-from shoestring.parameters import MOST_EXACT, Choice, Constant, Float, Int, Parameter
-from shoestring.space import Space
+from shoestring.space.parameters import MOST_EXACT, Choice, Constant, Float, Int, Parameter
+from shoestring.space.space import Space
 from shoestring.values import Config, Value
 
 if TYPE_CHECKING:

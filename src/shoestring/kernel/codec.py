@@ -18,7 +18,7 @@ import msgspec
 
 from shoestring.kernel.decisions import AnyDecision, Decision
 from shoestring.kernel.events import AnyEvent, Event
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 
 Path = tuple[str | int, ...]
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from shoestring.constraints import Constraint
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Config, Direction, Fact, Listing, Value
-from shoestring.space import Space
+from shoestring.space.constraints import Constraint
+from shoestring.space.space import Space
 
 
 class Code(Fact, frozen=True, kw_only=True):

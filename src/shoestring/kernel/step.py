@@ -9,8 +9,8 @@ import msgspec
 from shoestring.errors import PolicyError, ShoestringError
 from shoestring.kernel.decisions import Decision
 from shoestring.kernel.events import Event
-from shoestring.kernel.evolve import evolve
-from shoestring.kernel.past import Entry
+from shoestring.kernel.fold.evolve import evolve
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Guard, Policy
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import DecisionId

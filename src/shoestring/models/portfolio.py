@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoestring.errors import SpecError
-from shoestring.models.lifetime_model import Floats
+from shoestring.models.lifetimes.model import Floats
 
 _ROUNDS = 500
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.limits.judge import Judging
 from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
 from shoestring.recipes.elastic import (
     elastic_grid,
@@ -27,7 +28,6 @@ from shoestring.recipes.scispot import scispot
 from shoestring.recipes.spottune import spottune, spottune_as_printed
 from shoestring.recipes.theta import theta, theta_adaptive
 from shoestring.recipes.trimtuner import trimtuner, trimtuner_dt_as_printed, trimtuner_gp_as_printed
-from shoestring.search.judging import Judging
 from shoestring.values import did_you_mean
 
 __all__ = ["GROUP", "Recipe", "build", "describe", "search_of"]

@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoestring.checkpointing.retention import Retention
 from shoestring.errors import SpecError
-from shoestring.housekeeping.closing import Closing
-from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.placement.as_printed import AsPrinted
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.cheapest_step import CheapestStep
-from shoestring.placement.on_demand import OnDemand
-from shoestring.placement.refund_seeking import RefundSeeking
-from shoestring.placement.slack import Greedy, Slack, UniformProgress
-from shoestring.recipes.options import Options
-from shoestring.recipes.placing import Placement, pinning, placed
-from shoestring.recipes.sampling import chosen_sampler
-from shoestring.recipes.saving import saving
-from shoestring.search.asha import Asha
-from shoestring.search.given import Given
-from shoestring.search.grid import Grid
-from shoestring.search.hyperband import Hyperband
-from shoestring.search.random import RandomSearch
-from shoestring.search.sampled import Sampled
-from shoestring.search.successive_halving import SuccessiveHalving
-from shoestring.search.supply import AT_RANDOM
+from shoestring.policies.checkpointing.retention import Retention
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.policies.housekeeping.renewal import Renewal
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.cheapest_step import CheapestStep
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.placement.slack.policy import Greedy, Slack, UniformProgress
+from shoestring.policies.placement.spottune.as_printed import AsPrinted
+from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
+from shoestring.policies.search.given import Given
+from shoestring.policies.search.grid import Grid
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.hyperband import Hyperband
+from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.samplers.protocol import AT_RANDOM
+from shoestring.recipes.options.checkpointing import saving
+from shoestring.recipes.options.parse import Options
+from shoestring.recipes.options.placement import Placement, pinning, placed
+from shoestring.recipes.options.sampler import chosen_sampler
 
 PLACEMENTS: dict[str, type[Placement]] = {
     "cheapest": Cheapest,

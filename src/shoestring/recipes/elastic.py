@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.elastic.baselines import ElasticGrid, ElasticHalving, ElasticHyperband
+from shoestring.policies.search.elastic.hypersched import HyperSched
+from shoestring.policies.search.seer.as_printed import SeerAsPrinted
+from shoestring.policies.search.seer.policy import Seer
+from shoestring.policies.search.seer.renting import GiveBackSpare, RentByPlan
+from shoestring.policies.search.seer.terms import Parameters, check_workable
 from shoestring.recipes.classic import bundle, halving, needs_metric, uses_spot
-from shoestring.recipes.options import Options
-from shoestring.search.elastic_rounds import ElasticGrid, ElasticHalving, ElasticHyperband
-from shoestring.search.hypersched import HyperSched
-from shoestring.search.seer import Seer
-from shoestring.search.seer_as_printed import SeerAsPrinted
-from shoestring.search.seer_renting import GiveBackSpare, RentByPlan
-from shoestring.search.seer_terms import Parameters, check_workable
+from shoestring.recipes.options.parse import Options
 
 PAPERS_P_MAX = 4
 """Of the searches that the paper compares SEER with: a wide trial gains less and less from each slot."""

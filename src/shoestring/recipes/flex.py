@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.flex.policy import Flex
 from shoestring.recipes.classic import bundle, needs_metric, uses_spot
-from shoestring.recipes.options import Options
-from shoestring.search.flex import Flex
+from shoestring.recipes.options.parse import Options
 
 
 def flex(spec: RunSpec) -> Sequence[Policy]:

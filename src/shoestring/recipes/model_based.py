@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.halving.asha import Asha
+from shoestring.policies.search.halving.hyperband import Hyperband
+from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.recipes.classic import bundle, halving, needs_metric
-from shoestring.recipes.options import Options
-from shoestring.search.asha import Asha
-from shoestring.search.hyperband import Hyperband
-from shoestring.search.model import FromModel
-from shoestring.search.sampled import Sampled
+from shoestring.recipes.options.parse import Options
 
 
 def tpe(spec: RunSpec) -> Sequence[Policy]:

@@ -18,18 +18,18 @@ import msgspec
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.placement.as_planned import AsPlanned
-from shoestring.placement.cheapest import Cheapest
-from shoestring.placement.on_demand import OnDemand
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.on_demand import OnDemand
+from shoestring.policies.placement.renting.release_by_plan import AsPlanned
+from shoestring.policies.search.halving.rungs import rung_steps
+from shoestring.policies.search.rubberband.inputs import Outlook
+from shoestring.policies.search.rubberband.plan import Plan, Round, Schedule
+from shoestring.policies.search.rubberband.policy import Rubberband
+from shoestring.policies.search.rubberband.speed import Guess
+from shoestring.policies.search.samplers.protocol import planned
 from shoestring.recipes.classic import bundle, halving, needs_metric
-from shoestring.recipes.options import Options
-from shoestring.recipes.sampling import chosen_sampler
-from shoestring.search.ladder import rung_steps
-from shoestring.search.rubberband import Rubberband
-from shoestring.search.rubberband_outlook import Outlook
-from shoestring.search.rubberband_plan import Plan, Round, Schedule
-from shoestring.search.rubberband_speed import Guess
-from shoestring.search.supply import planned
+from shoestring.recipes.options.parse import Options
+from shoestring.recipes.options.sampler import chosen_sampler
 from shoestring.values import Value
 
 HOLD_S = 600.0

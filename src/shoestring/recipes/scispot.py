@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shoestring.checkpointing.retention import Retention
 from shoestring.errors import SpecError
-from shoestring.housekeeping.closing import Closing
-from shoestring.housekeeping.renewal import Renewal
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.placement.scispot import SciSpot
-from shoestring.placement.scispot_gangs import Gangs
-from shoestring.recipes.lifetimes import known_lives
-from shoestring.recipes.options import Options
-from shoestring.recipes.placing import pinning
-from shoestring.recipes.saving import saving
-from shoestring.search.given import Given
-from shoestring.search.random import RandomSearch
+from shoestring.policies.checkpointing.retention import Retention
+from shoestring.policies.housekeeping.closing import Closing
+from shoestring.policies.housekeeping.renewal import Renewal
+from shoestring.policies.placement.scispot.gang_size import Gangs
+from shoestring.policies.placement.scispot.policy import SciSpot
+from shoestring.policies.search.given import Given
+from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.recipes.options.checkpointing import saving
+from shoestring.recipes.options.lifetimes import known_lives
+from shoestring.recipes.options.parse import Options
+from shoestring.recipes.options.placement import pinning
 from shoestring.values import as_whole
 
 if TYPE_CHECKING:
-    from shoestring.models.lives import Lives
+    from shoestring.models.lifetimes.source import Lives
 
 
 def scispot(spec: RunSpec) -> Sequence[Policy]:

@@ -13,7 +13,7 @@ import msgspec
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.classic import bundle
-from shoestring.recipes.options import Options
+from shoestring.recipes.options.parse import Options
 from shoestring.recipes.theta import part_of_the_way
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.theta.policy import CURVES, Theta
+from shoestring.policies.search.theta.stopping import StopHopeless
 from shoestring.recipes.classic import bundle, needs_metric
-from shoestring.recipes.options import Options
-from shoestring.recipes.sampling import chosen_sampler
-from shoestring.search.theta import CURVES, Theta
-from shoestring.search.theta_stopping import StopHopeless
+from shoestring.recipes.options.parse import Options
+from shoestring.recipes.options.sampler import chosen_sampler
 
 
 def theta(spec: RunSpec) -> Sequence[Policy]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
+from shoestring.policies.search.limits.stop_at_limit import EndAtLimits
+from shoestring.policies.search.trimtuner.policy import TrimTunerSearch
 from shoestring.recipes.classic import bundle, needs_metric
-from shoestring.recipes.options import Options
-from shoestring.search.limits import EndAtLimits
-from shoestring.search.trimtuner import TrimTunerSearch
+from shoestring.recipes.options.parse import Options
 
 
 def trimtuner(spec: RunSpec) -> Sequence[Policy]:

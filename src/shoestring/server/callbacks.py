@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from shoestring.runs import run_folder
+from shoestring.runs.folder import run_folder
 from shoestring.server.schemas import SlurmCallback
 from shoestring.worker.task import write_json
 

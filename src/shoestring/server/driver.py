@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from shoestring.cli.main import INTERRUPTED, explain_error
-from shoestring.prompt import Prompt
-from shoestring.runs import RunFolder
+from shoestring.runs.cli_context import Prompt
+from shoestring.runs.folder import RunFolder
 
 
 def main(folder: str, ending: bool) -> int:

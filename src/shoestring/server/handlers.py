@@ -9,17 +9,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from shoestring.receipt import receipt_of
-from shoestring.results import results_of
+from shoestring.report.receipt import receipt_of
+from shoestring.report.results import results_of
+from shoestring.report.study import Study
+from shoestring.report.trials import TrialRow
 from shoestring.server import schemas as s
 from shoestring.server.bodies import read_body, read_query
-from shoestring.server.events import events, journal_lines, refuse_too_many
-from shoestring.server.following import Follower
+from shoestring.server.journal_follower import Follower
 from shoestring.server.problems import Refusal
+from shoestring.server.run_state import Watched
 from shoestring.server.service import Service
-from shoestring.server.watched import Watched
-from shoestring.study import Study
-from shoestring.trials import TrialRow
+from shoestring.server.streams import events, journal_lines, refuse_too_many
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 

@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from shoestring.server.running import Adopted, Child, holder
-from shoestring.server.watched import Watched
+from shoestring.server.controllers import Adopted, Child, holder
+from shoestring.server.run_state import Watched
 
 LOOK_EVERY_S = 0.2
 MOST_TRIES = 3

@@ -12,17 +12,17 @@ from typing import TypeVar
 
 import msgspec
 
-from shoestring.runs import RunFolder, run_folder
+from shoestring.runs.folder import RunFolder, run_folder
 from shoestring.server.callbacks import Callbacks
-from shoestring.server.following import Follower, concludes
+from shoestring.server.controllers import holder
+from shoestring.server.journal_follower import Follower, concludes
 from shoestring.server.limits import MAX_WAITING, NAME_PATTERN
 from shoestring.server.problems import Refusal
 from shoestring.server.queue import Queue
-from shoestring.server.running import holder
+from shoestring.server.run_state import Snapshot, Watched
 from shoestring.server.schemas import Submit
 from shoestring.server.submissions import Submission, all_runs, checked, keep, kept
-from shoestring.server.watched import Snapshot, Watched
-from shoestring.world.wishes import leave_wish
+from shoestring.world.live.user_requests import leave_wish
 
 KEPT_FOLDS = 16
 """Of runs that do not go on: as many stay in memory, the others are folded again when asked for."""

@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from shoestring.asked import Asked
 from shoestring.errors import SpecError, StorageError
-from shoestring.jobtable import with_table
-from shoestring.launch import begin, conclude
-from shoestring.prompt import Prompt, at_the_prompt
-from shoestring.runs import RunFolder, home, run_folder
+from shoestring.runs.cli_context import Prompt, at_the_prompt
+from shoestring.runs.folder import RunFolder, home, run_folder
+from shoestring.runs.launch import begin, conclude
 from shoestring.server.limits import MAX_JOBS
 from shoestring.server.schemas import Mode, Submit, words
-from shoestring.specfile import kind_of
+from shoestring.specs.build import kind_of
+from shoestring.specs.job_table import with_table
+from shoestring.specs.request import Asked
 from shoestring.worker.task import read_json, write_json
 
 FILE = "submitted.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shoestring.testing.backend_rig import SPEEDUP, START, Rig, ScriptedProvider, Story
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from shoestring.world.protocol import Backend
 
 

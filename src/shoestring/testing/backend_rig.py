@@ -23,9 +23,9 @@ from shoestring.kernel.types import (
     SegmentId,
     Value,
 )
-from shoestring.storage.checkpoints import DirectoryStore
+from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.testing import user_code
-from shoestring.world.clock import RunClock
+from shoestring.world.live.clock import RunClock
 from shoestring.world.protocol import Backend
 
 OFFER = Offer(provider="test", zone="here", machine="small", spot=True)

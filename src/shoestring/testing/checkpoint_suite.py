@@ -14,7 +14,7 @@ import msgspec
 
 from shoestring.errors import CheckpointMissing, StorageError
 from shoestring.kernel.types import CheckpointRef, JobId
-from shoestring.storage.checkpoints import CheckpointStore
+from shoestring.storage.checkpoints.directory import CheckpointStore
 
 J1, J2 = JobId("j1"), JobId("j2")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoestring.kernel.past import Entry
-from shoestring.storage.journal import Journal
+from shoestring.kernel.history import Entry
+from shoestring.storage.journal.protocol import Journal
 
 
 class Crash(BaseException):

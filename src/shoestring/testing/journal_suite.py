@@ -13,9 +13,9 @@ from pathlib import Path
 from shoestring.errors import JournalTaken, StorageError
 from shoestring.kernel.decisions import AddJob, RequestLease, WakeAt
 from shoestring.kernel.events import JobReported, TimerFired
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import DecisionId, JobId, LeaseId, Offer, SegmentId
-from shoestring.storage.journal import Journal
+from shoestring.storage.journal.protocol import Journal
 
 
 class JournalSuite:

@@ -22,21 +22,21 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import Decision
 from shoestring.kernel.events import Event, RunStarted
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy, Waker
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import Bench, replay, step
 from shoestring.kernel.types import Config, SegmentId
 from shoestring.kernel.view import RunView
-from shoestring.market.lifetimes import Exponential
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.revocation import Lifetimes
-from shoestring.market.simulated import SimulatedProvider
-from shoestring.storage.memory import MemoryJournal
+from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.simulated.revocation import Lifetimes
+from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.story import SPEC
-from shoestring.world.sim import SimWorld
-from shoestring.world.sim_jobs import Curve, Trouble, Workload
+from shoestring.world.sim.workload import Curve, Trouble, Workload
+from shoestring.world.sim.world import SimWorld
 
 START = 1_700_000_000.0
 FORBIDDEN = frozenset(

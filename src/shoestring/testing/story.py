@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.past import Entry
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Guard, Policy, Waker
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
@@ -34,7 +34,7 @@ from shoestring.kernel.types import (
     SegmentId,
 )
 from shoestring.kernel.view import RunView
-from shoestring.space import Float, Space
+from shoestring.space.space import Float, Space
 
 SPOT = Offer(provider="aws", zone="a", machine="small", spot=True)
 KEPT = Offer(provider="aws", zone="a", machine="small", spot=False)

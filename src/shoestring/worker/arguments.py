@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shoestring.commandline import PLACEHOLDER
 from shoestring.kernel.types import Config, Value
+from shoestring.worker.placeholders import PLACEHOLDER
 from shoestring.worker.report import REPORTS
 
 

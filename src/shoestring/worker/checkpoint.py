@@ -6,7 +6,7 @@ from collections import deque
 from pathlib import Path
 
 from shoestring.kernel.types import CheckpointRef, JobId, SegmentId
-from shoestring.storage.checkpoints import CheckpointStore
+from shoestring.storage.checkpoints.directory import CheckpointStore
 
 KEEP = 3
 """More than a controller keeps of a job (two by default): what the worker drops, nobody counts on any more."""

@@ -15,12 +15,12 @@ from typing import IO
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
-from shoestring.subsampling import FractionError, among
 from shoestring.trial import Host, ReportError
 from shoestring.worker.arguments import Desk, fill
-from shoestring.worker.identity import family
-from shoestring.worker.play import Ending, never_reported
+from shoestring.worker.process_identity import family
 from shoestring.worker.report import LONGEST_LINE, Announced, Passed, Progress, understand
+from shoestring.worker.run_function import Ending, never_reported
+from shoestring.worker.subsampling import FractionError, among
 
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS = 64

@@ -19,9 +19,9 @@ import msgspec
 
 from shoestring.worker.command import died_of
 from shoestring.worker.outbox import Ended, Outbox
-from shoestring.worker.play import Ending
 from shoestring.worker.player import own_folder, play
 from shoestring.worker.ranks import free_port
+from shoestring.worker.run_function import Ending
 from shoestring.worker.task import LOG, Task, read_json, write_json
 
 _GATHERING_S = 0.5

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from shoestring.kernel.types import Metrics
-from shoestring.storage.checkpoints import CheckpointStore
+from shoestring.storage.checkpoints.directory import CheckpointStore
 from shoestring.worker.checkpoint import Keeper
 from shoestring.worker.outbox import Outbox, Saved
 from shoestring.worker.task import Inbox, Task

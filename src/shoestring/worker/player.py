@@ -10,15 +10,15 @@ import time
 from pathlib import Path
 
 from shoestring.errors import CheckpointMissing
-from shoestring.storage.checkpoints import CheckpointStore, DirectoryStore
+from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
 from shoestring.trial import Host, Trial
 from shoestring.worker.arguments import Desk
 from shoestring.worker.command import CommandRun
 from shoestring.worker.hosts import FollowerHost, WorkerHost
 from shoestring.worker.loading import describe, load_function
 from shoestring.worker.outbox import Outbox, Started, Unsaved
-from shoestring.worker.play import Ending, play_function
 from shoestring.worker.ranks import rank_variables
+from shoestring.worker.run_function import Ending, play_function
 from shoestring.worker.task import LOG, Task
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Metrics
-from shoestring.subsampling import part_of
 from shoestring.trial import ReportError, as_number, as_step
+from shoestring.worker.subsampling import part_of
 
 REPORTS = "SHOESTRING_REPORTS"
 LONGEST_LINE = 1 << 20

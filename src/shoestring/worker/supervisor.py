@@ -16,10 +16,10 @@ from typing import NoReturn
 
 from shoestring.worker.deadman import Limits, Verdict
 from shoestring.worker.gang import Gang
-from shoestring.worker.identity import birth
 from shoestring.worker.log import trim
 from shoestring.worker.outbox import Ended, GaveBack, Outbox, retrace
-from shoestring.worker.play import Ending
+from shoestring.worker.process_identity import birth
+from shoestring.worker.run_function import Ending
 from shoestring.worker.task import LOCK, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
 
 _LOOK_EVERY_S = 0.1

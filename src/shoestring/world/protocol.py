@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from shoestring.kernel.decisions import Decision, ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import Event
-from shoestring.kernel.past import Past
+from shoestring.kernel.history import Past
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import LeaseId, SegmentId
 

@@ -1,0 +1,294 @@
+"""LocalBackend: real processes on this machine, rented from a simulated provider whose prices and revocations are real
+enough: a machine taken back is warned, then killed with SIGKILL, in market time.
+
+Everything it knows is in the run's folder, written before it acts: `leases/<id>/lease.json` and `segments/<id>/`.
+Another instance on the same folder, after a kill -9, adopts the workers that live, ends what is overdue and tells
+everything again from the start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from shoestring.backends.local.process import WorkerProcess
+from shoestring.backends.local.segment import LocalSegment
+from shoestring.backends.simulated_lease import Provider, Tenancy
+from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
+from shoestring.kernel.events import Event
+from shoestring.kernel.spec import Code
+from shoestring.kernel.types import EndCause, LeaseId, SegmentId
+from shoestring.worker.ranks import free_port
+from shoestring.worker.task import TASK, Control, Task, read_json, write_json
+from shoestring.world.live.clock import RunClock
+
+_LEAD_MARKET_S = 60.0
+_LEAST_LEAD_S = 0.25
+"""Saving takes real time, however fast the market's clock runs."""
+_LEAST_GRACE_S = 0.5
+_BEAT_EVERY_S = 1.0
+
+
+def _arguments(code: Code, folder: Path) -> tuple[str, ...]:
+    """The arguments of the user's script, if it is that script that is running here."""
+    script = folder / (code.function or "").rpartition(":")[0]
+    return tuple(sys.argv) if script.is_file() and Path(sys.argv[0]).resolve() == script.resolve() else ()
+
+
+class LocalBackend:
+    def __init__(
+        self,
+        run_dir: Path,
+        *,
+        code: Code,
+        provider: Provider,
+        clock: RunClock,
+        store: Path,
+        metric: str | None,
+        folder: Path | None = None,
+        deadman_s: float = 300.0,
+        slots_per_worker: int = 1,
+    ) -> None:
+        """`store`: root of the checkpoints. `folder`: where user code runs. `deadman_s`: in real seconds.
+        `slots_per_worker`: a trial with more slots is a gang of several worker processes."""
+        self._run_dir = run_dir.resolve()
+        self._code = code
+        self._provider = provider
+        self._clock = clock
+        self._store = store.resolve()
+        self._metric = metric
+        self._folder = (folder or Path.cwd()).resolve()
+        self._deadman_s = deadman_s
+        self._slots_per_worker = slots_per_worker
+        self._argv = _arguments(code, self._folder)
+        self._heartbeat = self._run_dir / "heartbeat"
+        self._beaten_at = 0.0
+        self._leases: dict[LeaseId, Tenancy] = {}
+        self._segments: dict[SegmentId, LocalSegment] = {}
+        """Those not over; the folders of the others remain, and say so."""
+        self._leaving: list[LocalSegment] = []
+        """Those over whose worker may still have a moment to live."""
+        self._untold: dict[LeaseId, int] = {}
+        """Leases whose story is not told to its end, and how much of it is."""
+        self._out: list[Event] = []
+        for name in ("leases", "segments"):
+            (self._run_dir / name).mkdir(parents=True, exist_ok=True)
+        self._beat()
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Read what an earlier instance left; begin what it had recorded and not begun."""
+        for path in sorted((self._run_dir / "leases").glob("*/lease.json")):
+            tenancy = read_json(path, Tenancy)
+            self._leases[tenancy.request.lease] = tenancy
+            self._untold[tenancy.request.lease] = 0
+        now = self._clock.now()
+        for path in sorted((self._run_dir / "segments").iterdir()):
+            if not (path / TASK).exists():
+                continue
+            segment = self._segment(path, read_json(path / TASK, Task))
+            self._segments[segment.id] = segment
+            self._listen(segment, now)
+            if segment.over:
+                continue
+            if not self._stands(segment):
+                segment.kill()
+            elif segment.worker.never_started:
+                segment.worker.start()
+
+    def _stands(self, segment: LocalSegment) -> bool:
+        now = self._clock.now()
+        return all(lease in self._leases and self._leases[lease].usable(now) for lease in segment.leases)
+
+    # -- machines ------------------------------------------------------------------------------------------------------
+    def acquire(self, request: RequestLease) -> None:
+        if request.lease in self._leases:
+            return
+        tenancy = Tenancy.asked(self._provider, request, self._clock.now())
+        self._record(tenancy)
+        self._leases[request.lease] = tenancy
+        self._untold[request.lease] = 0
+
+    def extend(self, extension: ExtendLease) -> None:
+        tenancy = self._leases.get(extension.lease)
+        if tenancy is None or not tenancy.open or tenancy.due()[0] <= self._clock.now():
+            return
+        tenancy.end_by = max(tenancy.end_by, extension.end_by)
+        self._record(tenancy)
+        for segment in self._on(extension.lease):
+            segment.tell(end_by=self._ends(segment.leases).end_by)
+
+    def release(self, lease: LeaseId) -> None:
+        tenancy = self._leases.get(lease)
+        if tenancy is None or not tenancy.open:
+            return
+        now = self._clock.now()
+        due, cause = tenancy.due()
+        self._end(lease, *((due, cause) if due <= now else (now, "released")))
+
+    def _end(self, lease: LeaseId, at: float, cause: EndCause) -> None:
+        """Record first: should we die now, the next instance finds workers on an ended lease and kills them."""
+        tenancy = self._leases[lease]
+        tenancy.end(self._provider, at, cause)
+        self._record(tenancy)
+        for segment in self._leaving + self._on(lease):
+            if lease in segment.leases:
+                segment.kill()
+
+    def inventory(self) -> Iterable[LeaseId]:
+        return [lease for lease, tenancy in self._leases.items() if tenancy.open]
+
+    def _record(self, tenancy: Tenancy) -> None:
+        folder = self._run_dir / "leases" / tenancy.request.lease
+        folder.mkdir(exist_ok=True)
+        write_json(folder / "lease.json", tenancy)
+
+    # -- user code -----------------------------------------------------------------------------------------------------
+    def start(self, segment: StartSegment) -> None:
+        folder = self._run_dir / "segments" / segment.segment
+        if segment.segment in self._segments or (folder / TASK).exists():
+            return
+        local = self._segment(folder, self._task(segment))
+        local.prepare(self._ends(segment.leases))
+        self._segments[segment.segment] = local
+        if self._stands(local):
+            local.worker.start()
+
+    def _task(self, segment: StartSegment) -> Task:
+        limit = segment.time_limit_s
+        machines = tuple(slots // self._slots_per_worker for slots in segment.slots_on)
+        return Task(
+            segment=segment.segment,
+            job=segment.job,
+            config=segment.config,
+            until_step=segment.until_step,
+            slots=segment.slots,
+            fraction=segment.fraction,
+            fractions=segment.fractions,
+            seed=segment.seed,
+            resume_from=segment.resume_from,
+            function=self._code.function,
+            command=self._code.command,
+            argv=self._argv,
+            folder=str(self._folder),
+            store=str(self._store),
+            metric=self._metric,
+            time_limit_s=None if limit is None else self._clock.real_s(limit),
+            heartbeat=str(self._heartbeat),
+            deadman_s=self._deadman_s,
+            leases=segment.leases,
+            workers=sum(machines),
+            world_size=sum(machines),
+            machines=machines,
+            master_port=free_port(),
+        )
+
+    def _segment(self, folder: Path, task: Task) -> LocalSegment:
+        return LocalSegment(folder, task, self._clock, WorkerProcess(folder))
+
+    def _ends(self, leases: Iterable[LeaseId]) -> Control:
+        """When the machines of a segment end, in wall time: its worker keeps to it with or without us."""
+        tenancies = [self._leases[lease] for lease in leases if lease in self._leases]
+        end_by = min((tenancy.end_by for tenancy in tenancies), default=self._clock.now())
+        gone_at = min((tenancy.gone_at for tenancy in tenancies), default=None)
+        notices = [tenancy.notice_at for tenancy in tenancies if tenancy.notice_at < tenancy.gone_at]
+        return Control(
+            end_by=self._clock.wall(end_by),
+            notice_at=self._clock.wall(min(notices)) if notices else None,
+            gone_at=None if gone_at is None else self._clock.wall(gone_at),
+            lead_s=max(_LEAST_LEAD_S, self._clock.real_s(_LEAD_MARKET_S)),
+        )
+
+    def plan_saves(self, plan: PlanSaves) -> None:
+        if plan.segment in self._segments:
+            self._segments[plan.segment].tell(save_every_s=self._clock.real_s(plan.every_s))
+
+    def signal(self, segment: SegmentId, wish: Literal["save", "halt"], grace_s: float) -> None:
+        local = self._segments.get(segment)
+        if local is None:
+            return
+        if wish == "save":
+            local.tell(saves_asked=local.control.saves_asked + 1)
+        elif local.control.halt_by is None:
+            local.tell(halt_by=time.time() + max(_LEAST_GRACE_S, self._clock.real_s(grace_s)))
+
+    def _on(self, lease: LeaseId) -> list[LocalSegment]:
+        return [segment for segment in self._segments.values() if lease in segment.leases]
+
+    # -- news ----------------------------------------------------------------------------------------------------------
+    def poll(self) -> Iterable[Event]:
+        self._beat()
+        now = self._clock.now()
+        for segment in list(self._segments.values()):  # first: a machine given back in time is not billed till its end
+            self._listen(segment, now)
+        for lease in self._untold:
+            tenancy = self._leases[lease]
+            due, cause = tenancy.due()
+            if tenancy.open and due <= now:
+                self._end(lease, due, cause)
+        for segment in list(self._segments.values()):
+            self._look_after(segment, now)
+        for lease, told in list(self._untold.items()):
+            story = list(self._leases[lease].story(now))
+            self._out.extend(story[told:])
+            self._untold[lease] = len(story)
+            if story and not self._leases[lease].open:
+                del self._untold[lease]
+        self._leaving = [segment for segment in self._leaving if segment.worker.alive()]
+        out, self._out = self._out, []
+        out.sort(key=lambda event: event.at)
+        return out
+
+    def _listen(self, segment: LocalSegment, now: float) -> None:
+        self._out.extend(segment.news(self._ends_at(segment, now)))
+        if segment.over:
+            self._put_aside(segment)
+            if segment.gave_back:
+                self._take_back(segment)
+
+    def _look_after(self, segment: LocalSegment, now: float) -> None:
+        """Find out about an end that was not told."""
+        gone = not all(lease in self._leases and self._leases[lease].open for lease in segment.leases)
+        if not gone and segment.worker.alive():
+            return
+        self._listen(segment, now)  # what it wrote between the last look and its end
+        if segment.over:
+            return
+        segment.worker.kill()  # user code may have outlived its supervisor
+        at = self._ends_at(segment, now)
+        self._out.append(segment.lost(at, "its machine was gone before it stopped") if gone else segment.died(at))
+        self._put_aside(segment)
+
+    def _ends_at(self, segment: LocalSegment, now: float) -> float:
+        """When its machines ended or were due to, or now."""
+        tenancies = (self._leases[lease] for lease in segment.leases if lease in self._leases)
+        return min((min(t.due()[0], now) if t.ended_at is None else t.ended_at for t in tenancies), default=now)
+
+    def _put_aside(self, segment: LocalSegment) -> None:
+        del self._segments[segment.id]
+        self._leaving.append(segment)
+
+    def _take_back(self, segment: LocalSegment) -> None:
+        """A worker that heard of no controller for too long has left for good: its machines end with it."""
+        for lease in segment.leases:
+            tenancy = self._leases.get(lease)
+            if tenancy is not None and tenancy.open and not self._on(lease):
+                self._end(lease, max(segment.last_at, tenancy.answered_at), "released")
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now - self._beaten_at >= _BEAT_EVERY_S or not self._beaten_at:
+            self._beaten_at = now
+            with open(self._heartbeat, "ab"):
+                os.utime(self._heartbeat)
+
+    def close(self) -> None:
+        """Machines and user code go on; their folders say all there is to know."""
+        self._segments.clear()
+        self._leaving.clear()
+        self._leases.clear()
+        self._untold.clear()

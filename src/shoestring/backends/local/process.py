@@ -1,0 +1,142 @@
+"""Worker processes of this machine: started in groups of their own, found again after a restart, ended for certain."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from shoestring.errors import BackendError
+from shoestring.worker.process_identity import birth
+from shoestring.worker.task import LOCK, LOG, PID, read_json
+
+_STARTING_S = 1.0
+"""A worker that exits without having signed in may have left the field to another one that is just about to."""
+_DYING_S = 5.0
+
+
+class _SignedIn(msgspec.Struct, frozen=True):
+    """What a worker writes about itself once the segment is its own."""
+
+    pid: int
+    birth: str | None
+
+
+class Worker(Protocol):
+    """What runs one segment, wherever that is."""
+
+    def start(self) -> None: ...
+
+    @property
+    def never_started(self) -> bool: ...
+
+    def alive(self) -> bool: ...
+
+    def last_words(self) -> str: ...
+
+    def kill(self) -> None: ...
+
+
+class WorkerProcess:
+    """The process that runs one segment, whoever started it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ours: subprocess.Popen[bytes] | None = None
+        self._exited_at: float | None = None
+        self._signed_in: _SignedIn | None = None
+
+    def start(self) -> None:
+        """Harmless if a worker is there already: only one ever gets the segment's lock."""
+        with (self._folder / LOG).open("ab") as log:
+            self._ours = subprocess.Popen(
+                [sys.executable, "-P", "-m", "shoestring.worker", str(self._folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._exited_at = None
+
+    @property
+    def signed_in(self) -> _SignedIn | None:
+        if self._signed_in is None:
+            try:
+                self._signed_in = read_json(self._folder / PID, _SignedIn)
+            except FileNotFoundError:
+                return None
+        return self._signed_in
+
+    @property
+    def never_started(self) -> bool:
+        return self._ours is None and self.signed_in is None
+
+    def alive(self) -> bool:
+        """Is the worker running, or about to?"""
+        exited = self._ours is not None and self._ours.poll() is not None  # asking also buries it
+        signed_in = self.signed_in
+        if signed_in is not None:
+            return birth(signed_in.pid) == signed_in.birth
+        if self._ours is None or not exited:
+            return self._ours is not None
+        if self._exited_at is None:
+            self._exited_at = time.monotonic()
+        return time.monotonic() - self._exited_at < _STARTING_S
+
+    def last_words(self) -> str:
+        """What is known of a worker that died without a word."""
+        code = None if self._ours is None else self._ours.returncode
+        if code is not None and code > 0:
+            return f"the worker could not run (exit code {code}); see {self._folder / LOG}"
+        if code is not None and code < 0:
+            return f"the worker was killed by {signal.Signals(-code).name}"
+        return "the worker vanished without a word"
+
+    def ask_to_leave(self) -> None:
+        """Its machine is about to go: it saves and stops."""
+        signed_in = self.signed_in
+        if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
+            os.kill(signed_in.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the worker and everything it started, and wait until it is so."""
+        group = self._group()
+        if group is None:
+            return
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # ended in this very moment
+        until = time.monotonic() + _DYING_S
+        while (self._ours is not None and self._ours.poll() is None) or birth(group) is not None:
+            if time.monotonic() > until:
+                raise BackendError(f"process group {group} does not die", hint="is its disk or its device stuck?")
+            time.sleep(0.002)
+
+    def _group(self) -> int | None:
+        signed_in = self.signed_in
+        if signed_in is not None:
+            ours = birth(signed_in.pid) == signed_in.birth or self._locked()
+            return signed_in.pid if ours else None
+        if self._ours is not None and self._ours.poll() is None:
+            return self._ours.pid
+        return None
+
+    def _locked(self) -> bool:
+        """Does user code live on after its supervisor? It shares the lock; and while it lives, the number of its group
+        is given to no other process, so that the group can be killed without fear for strangers."""
+        fd = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False

@@ -1,0 +1,117 @@
+"""LocalSegment: one segment of the local backend, seen from outside: its folder, its worker, and what it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from shoestring.backends.local.process import Worker
+from shoestring.kernel.events import (
+    CheckpointLost,
+    CheckpointSaved,
+    Event,
+    JobReported,
+    SegmentEnded,
+    SegmentStarted,
+    SnapshotReported,
+)
+from shoestring.kernel.types import LeaseId, SegmentId
+from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, Snapshot, Started, Tail, Unsaved
+from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_json, write_json
+from shoestring.world.live.clock import RunClock
+
+
+class LocalSegment:
+    def __init__(self, folder: Path, task: Task, clock: RunClock, worker: Worker) -> None:
+        self.task = task
+        self.id: SegmentId = task.segment
+        self.leases = tuple(LeaseId(lease) for lease in task.leases)
+        self.worker = worker
+        self.over = False
+        """Its end has been told."""
+        self.gave_back = False
+        self.last_at = -1e18
+        """The time of the latest thing it told."""
+        self._folder = folder
+        self._clock = clock
+        self._tail = Tail(folder / OUTBOX)
+        self._step = 0 if task.resume_from is None else task.resume_from.step
+        self._control: Control | None = None
+
+    def prepare(self, control: Control) -> None:
+        """The task is written last: a folder without one is a start that never happened."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_json(self._folder / CONTROL, control)
+        write_json(self._folder / TASK, self.task)
+
+    @property
+    def control(self) -> Control:
+        if self._control is None:
+            self._control = read_json(self._folder / CONTROL, Control)
+        return self._control
+
+    def tell(self, **changes: object) -> None:
+        """Change what is wanted of the worker."""
+        control = msgspec.structs.replace(self.control, **changes)
+        if control != self._control:
+            write_json(self._folder / CONTROL, control)
+            self._control = control
+
+    def kill(self) -> None:
+        """End it now. A worker still on its way up finds in the control file that its time is over."""
+        if not self.over:
+            self.tell(end_by=min(self.control.end_by, time.time()))
+        self.worker.kill()
+
+    def news(self, no_later_than: float) -> Iterator[Event]:
+        """What the worker has told since the last look. Nothing it tells is later than the end of its machine."""
+        for line in self._tail.read():
+            self.last_at = max(self.last_at, min(self._clock.at(line.wall), no_later_than))
+            event = self._event(line)
+            if event is not None:
+                yield event
+            if self.over:
+                return
+
+    def _event(self, line: AnyLine) -> Event | None:
+        at, segment, job = self.last_at, self.id, self.task.job
+        match line:
+            case Reported(step=step):
+                self._step = max(self._step, step)
+                return JobReported(at=at, segment=segment, job=job, step=step, metrics=line.numbers())
+            case Snapshot(step=step, fraction=part):
+                metrics = line.numbers()
+                return SnapshotReported(at=at, segment=segment, job=job, step=step, fraction=part, metrics=metrics)
+            case Saved(step=step, ref=ref, took_s=took_s):
+                self._step = max(self._step, step)
+                took_market_s = took_s * self._clock.speedup
+                return CheckpointSaved(at=at, segment=segment, job=job, step=step, ref=ref, took_s=took_market_s)
+            case Started():
+                return SegmentStarted(at=at, segment=segment)
+            case Unsaved(ref=ref, detail=detail):
+                return CheckpointLost(at=at, job=job, ref=ref, detail=detail)
+            case Ended(step=step, cause=cause, detail=detail):
+                self._close()
+                return SegmentEnded(at=at, segment=segment, step=step, cause=cause, detail=detail)
+            case GaveBack():
+                self.gave_back = True
+        return None
+
+    def lost(self, at: float, detail: str) -> SegmentEnded:
+        """Its machine is gone, and it could not say how far it came."""
+        self._close()
+        return SegmentEnded(at=max(at, self.last_at), segment=self.id, step=self._step, cause="lost", detail=detail)
+
+    def died(self, at: float) -> SegmentEnded:
+        """Its machine lives, so what ended it is its own doing."""
+        self._close()
+        at = max(at, self.last_at)
+        detail = self.worker.last_words()
+        return SegmentEnded(at=at, segment=self.id, step=self._step, cause="failed", detail=detail)
+
+    def _close(self) -> None:
+        self.over = True
+        self._tail.close()

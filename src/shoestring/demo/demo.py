@@ -1,0 +1,88 @@
+"""The demo: a real study on machines that are taken away, then the same study simulated at the size of a cloud."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from shoestring.api import simulate, tune
+from shoestring.demo.digits import SPACE, train
+from shoestring.report.study import Study
+from shoestring.runs.folder import run_folder
+from shoestring.runs.progress_line import LiveLine, line_of
+from shoestring.runs.sim_workload import recorded
+from shoestring.storage.journal.sqlite import SqliteJournal
+
+NAME = "demo"
+HOUR_S = 5.0
+"""Real seconds a market hour takes."""
+MACHINES = ("c6i.2xlarge", "m6i.2xlarge", "r5.2xlarge")
+MARKET = {"kind": "modern", "machines": MACHINES, "interruptions_per_hour": 0.5, "speedup": 3600 / HOUR_S}
+
+Say = Callable[[str], None]
+
+
+def demo(say: Say, store: str | Path | None = None) -> Study:
+    """Run both parts, telling how they went; returns the real one."""
+    say(
+        "A study of 24 trials on real processes, on machines that will be taken away "
+        f"(1 market hour = {HOUR_S:.0f} s): reading noisy digits.\n"
+    )
+    _clear(store)
+    study = tune(
+        train,
+        name=NAME,
+        space=SPACE,
+        minimize="error",
+        trials=24,
+        max_steps=81,
+        budget="$5",
+        deadline="10h",
+        market=MARKET,
+        store=store,
+        max_machines=4,
+        slice_s=7200,
+        wind_down_s=900,
+        options={"grace_steps": 9, "every_s": 1800},
+    )
+    _tell(study, say)
+    say(
+        "\nThe same study at the size of a cloud, in virtual time: 256 trials on up to 64 machines, "
+        "which behave as those did.\n"
+    )
+    began = time.perf_counter()
+    larger = simulate(
+        workload=recorded(study, study.spec),
+        space=SPACE,
+        minimize="error",
+        trials=256,
+        max_steps=81,
+        budget="$20",
+        deadline="6h",
+        market={**MARKET, "speedup": 1.0},
+        name=f"{NAME}-cloud",
+        max_machines=64,
+        options={"grace_steps": 9, "every_s": 1800},
+    )
+    took_s = time.perf_counter() - began
+    _tell(larger, say)
+    say(f"({larger.state.seq:,} events in {took_s:.1f} s)\n")
+    return study
+
+
+def _tell(study: Study, say: Say) -> None:
+    if not LiveLine().shown:  # else it stands there already
+        say(f" {line_of(study.state)}")
+    say(f" best  {study.best}\n")
+    say(str(study.receipt))
+
+
+def _clear(store: str | Path | None) -> None:
+    """A demo that came to its end makes room for the next; one that was interrupted goes on."""
+    folder = run_folder(NAME, store)
+    if folder.exists() and Study.in_folder(folder).state.concluded:
+        with closing(SqliteJournal.open(folder.journal)):
+            shutil.rmtree(folder.path)

@@ -1,0 +1,223 @@
+"""How each event changes the state.
+
+Law: an event may come late, in any order, or about something already closed, because after a restart events overtake
+each other. A bill that arrives before the news that a segment died closes the segment itself.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from shoestring.errors import SpecError
+from shoestring.kernel import events as e
+from shoestring.kernel.fold.transitions import (
+    close_segment,
+    forget_checkpoint,
+    maybe_best,
+    recount_best,
+    remove_lease,
+    update_room,
+)
+from shoestring.kernel.records import Account, Save, Snapshot
+from shoestring.kernel.spec import amended
+from shoestring.kernel.state import STOPPED, RunState
+from shoestring.kernel.types import ON_DEMAND_LEAST_S
+
+
+def _run_started(state: RunState, event: e.RunStarted) -> None:
+    state.spec = event.spec
+    state.seed = event.seed
+    state.started_at = event.at
+    state.listings = {listing.offer: listing for listing in event.spec.listings}
+    state.largest_slots = max((listing.slots for listing in event.spec.listings), default=1)
+
+
+def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
+    lease = state.leases.get(event.lease)
+    if lease is None:
+        return
+    lease.granted_at = event.at
+    lease.idle_since = event.at
+    update_room(state, lease)
+
+
+def _lease_denied(state: RunState, event: e.LeaseDenied) -> None:
+    lease = state.leases.get(event.lease)
+    if lease is not None:
+        remove_lease(state, lease)
+        state.denials += 1
+        state.denied_at[lease.offer] = event.at
+
+
+def _revocation_noticed(state: RunState, event: e.RevocationNoticed) -> None:
+    lease = state.leases.get(event.lease)
+    if lease is not None:
+        lease.gone_at = event.gone_at
+        update_room(state, lease)
+
+
+def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
+    lease = state.leases.get(event.lease)
+    if lease is None:
+        return
+    for segment_id in list(lease.segments):
+        segment = state.segments[segment_id]
+        close_segment(state, segment, "lost", 0, event.at, "", revoked=event.cause in ("revoked", "lost"))
+    remove_lease(state, lease)
+    account = state.accounts.setdefault(lease.offer, Account())
+    seconds = max(0.0, event.at - (event.at if lease.granted_at is None else lease.granted_at))
+    account.leases += 1
+    account.seconds += seconds
+    account.charged_usd += event.charged_usd
+    account.refunded_usd += event.refunded_usd
+    if lease.granted_at is not None:
+        least = max(seconds, ON_DEMAND_LEAST_S)
+        account.on_demand_usd += least / 3600 * state.listings[lease.offer].on_demand_usd_per_hour
+    state.spent_usd += event.charged_usd
+    if event.cause in ("revoked", "lost"):
+        account.revoked += 1
+        state.revocations += 1
+        limit_s = state.listings[lease.offer].max_life_s
+        account.at_limit += limit_s is not None and seconds >= limit_s - 1.0
+
+
+def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
+    segment = state.segments.get(event.segment)
+    if segment is not None:
+        segment.running_since = segment.trains_from = event.at
+
+
+def _job_reported(state: RunState, event: e.JobReported) -> None:
+    segment = state.segments.get(event.segment)
+    if segment is None:
+        return
+    job = state.jobs[event.job]
+    job.latest = event.metrics
+    step = event.step
+    if step > segment.step:
+        segment.step = step
+        segment.step_at = event.at
+    if step > job.step:
+        job.step = step
+    spec = state.spec
+    value = None if spec is None else event.metrics.get(spec.metric or "")
+    if spec is None or value is None:
+        return
+    steps = job.steps
+    if steps and steps[-1] >= step:  # told again after a restart from an earlier state, or out of order
+        keep = bisect_right(steps, step - 1)
+        if keep < len(steps) and steps[keep] == step:
+            job.values[keep] = value
+            recount_best(state, job)
+            maybe_best(state, job)
+            return
+        steps.insert(keep, step)
+        job.values.insert(keep, value)
+    else:
+        steps.append(step)
+        job.values.append(value)
+    best = job.best
+    if (value < best if spec.direction == "minimize" else value > best) or (best != best and value == value):
+        job.best = value  # the same as spec.better(): spelled out where every report passes
+        if state.best != job.id:
+            maybe_best(state, job)
+
+
+def _snapshot_reported(state: RunState, event: e.SnapshotReported) -> None:
+    """An observation of a smaller size. The first word stands: a restored trial that passes there again adds nothing,
+    and its curve, its latest report and its pace are left as they are."""
+    segment = state.segments.get(event.segment)
+    if segment is None:
+        return
+    job = state.jobs[event.job]
+    if event.fraction in job.snapshots or not 0 < event.fraction < job.fraction:
+        return
+    before_s = segment.first_step * (job.seconds_per_step or 0.0)
+    here_s = max(segment.trained_s, event.at - segment.trains_from)
+    job.snapshots[event.fraction] = Snapshot(event.step, event.metrics, before_s + here_s)
+
+
+def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
+    job = state.jobs[event.job]
+    if event.ref in job.checkpoints:
+        return
+    job.checkpoints.append(event.ref)
+    job.checkpoints.sort(key=lambda ref: ref.step)
+    job.last_save = Save(event.ref.size_bytes, event.took_s)
+    job.step = max(job.step, event.step)
+    segment = state.segments.get(event.segment)
+    if segment is not None:
+        segment.saved_at = max(event.at, segment.saved_at or event.at)
+        segment.trained_s = segment.pace.seconds
+        segment.trains_from = event.at - segment.trained_s
+
+
+def _checkpoint_lost(state: RunState, event: e.CheckpointLost) -> None:
+    job = state.jobs[event.job]
+    forget_checkpoint(job, event.ref)
+    job.detail = event.detail
+
+
+def _segment_ended(state: RunState, event: e.SegmentEnded) -> None:
+    segment = state.segments.get(event.segment)
+    if segment is None:
+        return
+    noticed = any(
+        (lease := state.leases.get(lease_id)) is not None and lease.gone_at is not None for lease_id in segment.leases
+    )
+    revoked = noticed and event.cause in ("halted", "lost")
+    close_segment(state, segment, event.cause, event.step, event.at, event.detail, revoked=revoked)
+
+
+def _timer_fired(state: RunState, event: e.TimerFired) -> None:
+    if state.timers.get(event.name, math.inf) <= event.at:
+        del state.timers[event.name]
+
+
+def _thought_ready(state: RunState, event: e.ThoughtReady) -> None:
+    state.thinking.pop(event.name, None)
+
+
+def _user_asked(state: RunState, event: e.UserAsked) -> None:
+    if event.wish == "amend":
+        with suppress(SpecError):  # an impossible wish changes nothing
+            state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
+        if state.concluded and state.unfinished:
+            state.phase, state.ending = "running", ""
+        return
+    if state.concluded:
+        return
+    if event.wish == "pause" and state.phase == "running":
+        state.phase, state.ending = "pausing", "asked to pause"
+    elif event.wish == "resume" and state.phase in ("pausing", "parking"):
+        state.phase, state.ending = "running", ""
+    elif event.wish == "stop":
+        state.phase, state.ending = "winding_down", STOPPED
+
+
+def _policy_broke(state: RunState, event: e.PolicyBroke) -> None:
+    if state.phase in ("running", "pausing"):
+        state.phase, state.ending = "parking", event.detail
+
+
+EVENT_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    e.RunStarted: _run_started,
+    e.LeaseGranted: _lease_granted,
+    e.LeaseDenied: _lease_denied,
+    e.RevocationNoticed: _revocation_noticed,
+    e.LeaseEnded: _lease_ended,
+    e.SegmentStarted: _segment_started,
+    e.JobReported: _job_reported,
+    e.SnapshotReported: _snapshot_reported,
+    e.CheckpointSaved: _checkpoint_saved,
+    e.CheckpointLost: _checkpoint_lost,
+    e.SegmentEnded: _segment_ended,
+    e.TimerFired: _timer_fired,
+    e.ThoughtReady: _thought_ready,
+    e.UserAsked: _user_asked,
+    e.PolicyBroke: _policy_broke,
+}

@@ -1,0 +1,266 @@
+"""SimulatedProvider: how a cloud answers, in the simulator and under the local backend alike.
+
+It keeps no memory: every answer follows from its seed and the lease's id, so a restarted world gets the same ones.
+Times are seconds of the run's clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypedDict, Unpack
+
+from shoestring.errors import DataError, SpecError
+from shoestring.kernel.decisions import RequestLease
+from shoestring.kernel.policy import PriceFeed
+from shoestring.kernel.types import THIS_MACHINE, Denial, EndCause, Fact, LeaseId, Listing, Offer
+from shoestring.market.billing import Bill, billing_rule
+from shoestring.market.catalog import catalog
+from shoestring.market.price_files import read_prices_once
+from shoestring.market.prices import PriceBook
+from shoestring.market.simulated import synthetic_prices as synthetic
+from shoestring.market.simulated.lifetimes import HOUR_S, Exponential, GooglePreemptible, Lifetime
+from shoestring.market.simulated.random_streams import uniform
+from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker, ZoneShocks
+
+PREEMPTIBLE_PRICE_SHARE = 0.47
+"""Of the on-demand price: what Google asks for n1 machines in 2025. In 2019 it was 0.21."""
+
+
+class Grant(Fact, frozen=True, kw_only=True):
+    """The machine is ours, and paid for, from `at` on."""
+
+    at: float
+
+
+class Revocation(NamedTuple):
+    notice_at: float
+    gone_at: float
+
+
+class Stock(Protocol):
+    """Whether there is a machine to be had; `availability.Availability` is one."""
+
+    def available(self, offer: Offer, at: float) -> bool: ...
+
+
+class Service(TypedDict, total=False):
+    """How promptly a provider serves: the settings of SimulatedProvider that every market takes."""
+
+    denial_s: float
+    provision_s: float
+    provision_spread: float
+
+
+class SimulatedProvider:
+    """A market with its listings, prices, revocations, denials and latencies."""
+
+    def __init__(
+        self,
+        listings: Iterable[Listing],
+        book: PriceBook,
+        revoker: Revoker,
+        *,
+        seed: int = 0,
+        stock: Stock | None = None,
+        denial_share: float = 0.0,
+        denial_s: float = 5.0,
+        provision_s: float = 40.0,
+        provision_spread: float = 0.25,
+    ) -> None:
+        """`denial_share` of spot requests find no capacity by chance, on top of what `stock` says.
+
+        A machine takes `provision_s` to come up, give or take `provision_spread` of it.
+        """
+        for name, share in {"denial_share": denial_share, "provision_spread": provision_spread}.items():
+            if not 0 <= share <= 1:
+                raise SpecError(f"{name}={share!r} must be between 0 and 1")
+        for name, latency in {"denial_s": denial_s, "provision_s": provision_s}.items():
+            if not (latency >= 0 and math.isfinite(latency)):
+                raise SpecError(f"{name}={latency!r} must be zero or a positive number of seconds")
+        self.listings = tuple(listings)
+        self.start, self.end = book.span()
+        """From when to when prices are known."""
+        self.denial_s = denial_s
+        """How long a request waits for its denial."""
+        self._by_offer = {listing.offer: listing for listing in self.listings}
+        self._book = book
+        self._revoker = revoker
+        self._stock = stock
+        self._seed = seed
+        self._denial_share = denial_share
+        self._provision_s = provision_s
+        self._provision_spread = provision_spread
+
+    @property
+    def feed(self) -> PriceFeed:
+        return self._book
+
+    @property
+    def book(self) -> PriceBook:
+        """The whole market, future included: for the world and for tests, never for a policy."""
+        return self._book
+
+    def listing(self, offer: Offer) -> Listing:
+        try:
+            return self._by_offer[offer]
+        except KeyError:
+            raise SpecError(f"{offer} is not for sale in this market", hint="choose among its listings") from None
+
+    def grant(self, request: RequestLease, now: float) -> Grant | Denial:
+        """How a request that arrives at `now` is answered. A denial is heard of after `denial_s`."""
+        reason = self._denial(request, now)
+        if reason is not None:
+            return reason
+        spread = self._provision_spread * (2.0 * uniform(self._seed, "provision", request.lease) - 1.0)
+        at = now + self._provision_s * (1.0 + spread)
+        return Grant(at=at) if at < request.end_by else "too_late"
+
+    def _denial(self, request: RequestLease, now: float) -> Denial | None:
+        listing = self.listing(request.offer)
+        if not request.offer.spot:
+            return None
+        if self._book.usd_per_hour(request.offer, now) > listing.ceiling_usd_per_hour(request.max_usd_per_hour):
+            return "price"
+        if self._stock is not None and not self._stock.available(request.offer, now):
+            return "no_capacity"
+        if uniform(self._seed, "denial", request.lease) < self._denial_share:
+            return "no_capacity"
+        return None
+
+    def revocation(
+        self, lease: LeaseId, offer: Offer, granted_at: float, max_usd_per_hour: float | None
+    ) -> Revocation | None:
+        """When this lease is warned and taken away, if nobody ends it before; None if never."""
+        if not offer.spot:
+            return None
+        listing = self.listing(offer)
+        gone_at = self._revoker.revoked_at(lease, offer, granted_at, max_usd_per_hour)
+        if listing.max_life_s is not None:
+            gone_at = min(gone_at, granted_at + listing.max_life_s)
+        if gone_at == math.inf:
+            return None
+        return Revocation(notice_at=max(granted_at, gone_at - listing.notice_s), gone_at=max(granted_at, gone_at))
+
+    def bill(self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause) -> Bill:
+        """The invoice of a lease that is over."""
+        listing = self.listing(offer)
+        return billing_rule(listing.billing).charge(
+            started,
+            ended,
+            self._book.trace(offer),
+            cause,
+            ceiling_usd_per_hour=listing.ceiling_usd_per_hour(max_usd_per_hour),
+        )
+
+    @classmethod
+    def auction(
+        cls,
+        listings: Iterable[Listing] | None = None,
+        *,
+        seed: int = 0,
+        start: float = synthetic.DEFAULT_START,
+        days: float = 14.0,
+        denial_share: float = 0.0,
+        **service: Unpack[Service],
+    ) -> SimulatedProvider:
+        """A market of the auction years: machines go when the price exceeds the maximum."""
+        listings = catalog.default_listings() if listings is None else tuple(listings)
+        book = synthetic.auction(listings, seed=seed, start=start, days=days)
+        revoker = PriceCrossing(book, listings)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+
+    @classmethod
+    def modern(
+        cls,
+        listings: Iterable[Listing] | None = None,
+        *,
+        seed: int = 0,
+        start: float = synthetic.DEFAULT_START,
+        days: float = 31.0,
+        interruptions_per_hour: float = 0.02,
+        shocks_per_hour: float = 0.01,
+        shock_share: float = 0.5,
+        denial_share: float = 0.02,
+        **service: Unpack[Service],
+    ) -> SimulatedProvider:
+        """A market of today: smooth prices, machines taken back one by one and, at zone shocks, together."""
+        listings = catalog.default_listings() if listings is None else tuple(listings)
+        book = synthetic.modern(listings, seed=seed, start=start, days=days)
+        revoker = Earliest(
+            PriceCrossing(book, listings),
+            _interruptions(interruptions_per_hour, seed),
+            ZoneShocks(shocks_per_hour, shock_share, seed),
+        )
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+
+    @classmethod
+    def preemptible(
+        cls,
+        listings: Iterable[Listing],
+        lifetime: Lifetime | None = None,
+        /,
+        *,
+        seed: int = 0,
+        start: float = synthetic.DEFAULT_START,
+        days: float = 31.0,
+        price_share: float = PREEMPTIBLE_PRICE_SHARE,
+        denial_share: float = 0.0,
+        **service: Unpack[Service],
+    ) -> SimulatedProvider:
+        """A market with one price, a share of the on-demand price, where machines live as long as `lifetime` says
+        (Google's of 2019): most go early or at the end of their day."""
+        if not 0 < price_share <= 1:
+            raise SpecError(f"price_share={price_share!r} of the on-demand price must be above 0 and at most 1")
+        listings = tuple(listings)
+        book = synthetic.flat(listings, price_share, start=start, days=days)
+        revoker = Lifetimes(lifetime or GooglePreemptible(), seed)
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+
+    @classmethod
+    def from_prices(
+        cls,
+        path: str | Path,
+        *,
+        machines: Collection[str] | None = None,
+        zones: Collection[str] | None = None,
+        slots: int | None = None,
+        seed: int = 0,
+        interruptions_per_hour: float = 0.0,
+        denial_share: float = 0.0,
+        max_gap_s: float = 2 * 86400.0,
+        **service: Unpack[Service],
+    ) -> SimulatedProvider:
+        """A market played from a price file: each series of a machine type we know, and its on-demand twin.
+
+        Price crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
+        """
+        read = read_prices_once(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
+        known = {found.name: found for found in catalog.machines("aws")}
+        listings = tuple(
+            catalog.listing(known[offer.machine], offer.zone, spot=spot, slots=slots)
+            for offer in read
+            if offer.machine in known and offer.zone in known[offer.machine].zones
+            for spot in (True, False)
+        )
+        if not listings:
+            raise DataError(
+                f"{path}: none of its machine types and zones is in the catalogue",
+                hint="the catalogue has Amazon's common types in us-east-1; build a SimulatedProvider from listings",
+            )
+        book = PriceBook({item.offer: read.trace(item.offer) for item in listings if item.offer.spot}, listings)
+        revoker = Earliest(PriceCrossing(book, listings), _interruptions(interruptions_per_hour, seed))
+        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+
+    @classmethod
+    def free(cls, slots: int = 1, machine: str = THIS_MACHINE) -> SimulatedProvider:
+        """Machines that are ours, this one alone or others like each other: no price, no delay, no revocation."""
+        listings = (catalog.free_listing(slots, machine),)
+        return cls(listings, PriceBook({}, listings), Never(), provision_s=0.0)
+
+
+def _interruptions(per_hour: float, seed: int) -> Revoker:
+    if not (per_hour >= 0 and math.isfinite(per_hour)):
+        raise SpecError(f"interruptions_per_hour={per_hour!r} must be zero or a positive number")
+    return Lifetimes(Exponential(HOUR_S / per_hour), seed) if per_hour else Never()

@@ -1,0 +1,166 @@
+"""When to save: dynamic programming over the work left and the machine's age, for any lifetime model.
+
+A machine that has lived through its first hours is safe for a long time, and saves there are wasted; near the
+provider's limit, and on a new machine, they are not. A fixed interval cannot be right for both. Where a new machine is
+better than the rest of this one's life, the programme gives it up.
+
+The paper's abstract promises such a programme and its text does not have it; this one is our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, log, sqrt
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from shoestring.errors import SpecError
+from shoestring.models.lifetimes.model import Floats, LifetimeModel
+from shoestring.models.lifetimes.survival_table import SurvivalTable
+
+QUANTUM_S = 300.0
+MOST_QUANTA = 144
+"""Longer jobs are cut into coarser pieces: the time to solve grows with the square of their number."""
+OLDEST_S, AGES = 86400.0, 480
+"""Of programmes that are kept: where a provider has no limit, older machines are taken to be this old."""
+GIVE_UP = 0
+
+
+@dataclass(frozen=True)
+class Costs:
+    save_s: float = 60.0
+    restart_s: float = 120.0
+    """From a loss until a new machine works again: its coming up and the restore."""
+
+    def __post_init__(self) -> None:
+        if not (self.save_s >= 0 and self.restart_s >= 0):
+            raise SpecError(f"save_s={self.save_s!r} and restart_s={self.restart_s!r} must be zero or more")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointProgramme:
+    """Answers for every amount of work up to the one it was solved for, and every age."""
+
+    quantum_s: float
+    step_s: float
+    costs: Costs
+    expected_s: Floats
+    """By quanta of work left and age in steps: seconds until the work is done."""
+    quanta: NDArray[np.int32]
+    """Likewise: quanta to work until the next save, or `GIVE_UP`."""
+
+    def seconds(self, work_s: float, age_s: float = 0.0) -> float:
+        """Expected time until so much work is done, beginning on a machine of this age."""
+        place = min(work_s / self.quantum_s, len(self.expected_s) - 1.0)
+        low, age = int(place), self._age(age_s)
+        high = min(low + 1, len(self.expected_s) - 1)
+        share = place - low
+        return float((1 - share) * self.expected_s[low, age] + share * self.expected_s[high, age])
+
+    def next_save_s(self, work_s: float, age_s: float) -> float | None:
+        """Work to do before the next save; all that is left means that none is needed. None: give the machine up."""
+        quanta = int(self.quanta[self._quanta_left(work_s), self._age(age_s)])
+        return None if quanta == GIVE_UP else min(work_s, quanta * self.quantum_s)
+
+    def saves_s(self, work_s: float, age_s: float = 0.0) -> tuple[float, ...]:
+        """Seconds of work after which to save, as long as the machine lives; the last ends where it is done or given
+        up."""
+        saves: list[float] = []
+        done_s, age = 0.0, age_s
+        while work_s - done_s > 1e-6:
+            ahead_s = self.next_save_s(work_s - done_s, age)
+            if ahead_s is None or ahead_s >= work_s - done_s - 1e-6:
+                break
+            done_s += ahead_s
+            age += ahead_s + self.costs.save_s
+            saves.append(done_s)
+        return tuple(saves)
+
+    def _quanta_left(self, work_s: float) -> int:
+        return min(len(self.quanta) - 1, max(1, ceil(work_s / self.quantum_s - 1e-9)))
+
+    def _age(self, age_s: float) -> int:
+        return min(int(self.expected_s.shape[1]) - 1, max(0, round(age_s / self.step_s)))
+
+
+def programme_for(model: LifetimeModel, work_s: float, costs: Costs, machines: int = 1) -> CheckpointProgramme:
+    """For so many machines at once, of which the first to go ends the work of all. Solved for a little more work than
+    there is and kept, so that most questions find an answer that is there."""
+    return _solved(model, 60.0 * 1.25 ** max(0, ceil(log(max(work_s, 60.0) / 60.0, 1.25))), costs, machines)
+
+
+@lru_cache(maxsize=64)
+def _solved(model: LifetimeModel, work_s: float, costs: Costs, machines: int) -> CheckpointProgramme:
+    until_s = max(OLDEST_S, 2.0 * work_s)
+    return solve(SurvivalTable.of(model, until_s=until_s, step_s=until_s / AGES).together(machines), work_s, costs)
+
+
+def solve(lives: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgramme:
+    """V(w, a) = min over k of: stay(a, x) + P(reaches) V(w - k, a + x) + P(lost) (restart + V(w, 0)), where x is k
+    quanta and a save (none after the last). At age 0 V stands on both sides, and is solved for.
+
+    Where a machine is given up, V(w, a) = restart + V(w, 0).
+    """
+    if not work_s > 0:
+        raise SpecError(f"work_s={work_s!r} must be a positive number of seconds")
+    steps = ceil(max(QUANTUM_S, work_s / MOST_QUANTA) / lives.step_s)
+    quantum_s = steps * lives.step_s
+    rows, columns = ceil(work_s / quantum_s - 1e-9), len(lives.alive)
+    ages, stretch = np.arange(columns) * lives.step_s, np.arange(1, rows + 1)[:, None] * quantum_s
+    stay, reach = lives.stays_s(stretch + costs.save_s, ages), lives.reaches(stretch + costs.save_s, ages)
+    last_stay, last_reach = lives.stays_s(stretch, ages), lives.reaches(stretch, ages)
+    later = _Later(rows, columns, steps, costs.save_s / lives.step_s)
+    quanta = np.zeros((rows + 1, columns), dtype=np.int32)
+    for row in range(1, rows + 1):
+        stays, reaches = (
+            np.vstack((most[: row - 1], end[row - 1])) for most, end in ((stay, last_stay), (reach, last_reach))
+        )
+        spent = stays + reaches * later.values(row)
+        lost = 1.0 - reaches
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fresh = np.where(reaches[:, 0] > 0, (spent[:, 0] + lost[:, 0] * costs.restart_s) / reaches[:, 0], np.inf)
+        anew = costs.restart_s + fresh.min()
+        values = spent + lost * anew
+        best = values.argmin(axis=0)
+        expected = np.minimum(values[best, np.arange(columns)], anew)
+        given_up = values.min(axis=0) >= anew
+        expected[0], given_up[0] = anew - costs.restart_s, False  # a new machine is not given up for a new machine
+        later.expected[row, :columns] = expected
+        quanta[row] = np.where(given_up, GIVE_UP, best + 1)
+    return CheckpointProgramme(quantum_s, lives.step_s, costs, later.expected[:, :columns].copy(), quanta)
+
+
+class _Later:
+    """V(w - k, a + x) for all k and a at once, without copying.
+
+    With k the work left falls by a row and the age grows by the same number of columns, so in memory the values wanted
+    lie at equal distances: a view with its own strides finds them. Columns beyond the oldest age are never weighed: no
+    machine reaches them.
+    """
+
+    def __init__(self, rows: int, columns: int, quantum: int, save: float) -> None:
+        """`quantum` and `save` in steps of age."""
+        self._columns, self._quantum = columns, quantum
+        self._save = int(save)
+        self._share = save - int(save)
+        self.expected = np.zeros((rows + 1, columns + rows * quantum + self._save + 2))
+
+    def values(self, row: int) -> Floats:
+        """For k = 1 .. row, with `row` quanta of work left. After the last of them nothing is left to do."""
+        if self._share:
+            found: Floats = (1 - self._share) * self._shifted(row, 0) + self._share * self._shifted(row, 1)
+            return found
+        return self._shifted(row, 0)
+
+    def _shifted(self, row: int, further: int) -> Floats:
+        down, across = self.expected.strides
+        begin = self.expected[row - 1 :, self._quantum + self._save + further :]
+        return as_strided(begin, (row, self._columns), (self._quantum * across - down, across), writeable=False)
+
+
+def young_daly_s(save_s: float, mean_life_s: float) -> float:
+    """The interval that is best if losses have no memory, to first order: what everybody uses."""
+    return sqrt(2.0 * save_s * mean_life_s)

@@ -1,0 +1,226 @@
+"""Machines of a type, of a zone, launched at night, or one's own: each kind a multiple of the pooled hazard.
+
+One mechanism for all of them. A kind that saw as many deaths as the pooled model expected of it has the multiplier 1.
+Where little was seen the multiplier stays near 1: its prior is a Gamma distribution of mean 1, worth `strength` deaths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from scipy import optimize, special
+
+from shoestring.errors import SpecError
+from shoestring.kernel.records import Account, Lease
+from shoestring.kernel.types import Fact, Offer
+from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel, positive
+from shoestring.models.lifetimes.records import Lifetimes
+
+Trait = Literal["machine", "zone", "time"]
+TRAITS: tuple[Trait, ...] = ("machine", "zone", "time")
+DAY, NIGHT = "day", "night"
+DAY_HOURS = (8, 20)
+"""Local hours of launch that are day; the paper's night is from 8 PM to 8 AM."""
+UTC_OFFSET_H = {
+    "us-central": -6.0,
+    "us-east": -5.0,
+    "us-west": -8.0,
+    "us-south": -6.0,
+    "northamerica": -5.0,
+    "ca-": -5.0,
+    "sa-": -3.0,
+    "southamerica": -3.0,
+    "europe": 1.0,
+    "eu-": 1.0,
+    "me-": 3.0,
+    "asia": 8.0,
+    "asia-south": 5.5,
+    "asia-southeast": 8.0,
+    "ap-": 9.0,
+    "ap-south": 5.5,
+    "ap-southeast": 9.0,
+    "australia": 10.0,
+    "af": 2.0,
+}
+"""Hours that clocks are ahead of UTC, by the beginning of a zone's name: good enough to tell day from night."""
+
+OWN_STRENGTH = 10.0
+"""A user's machines move the published figures half of the way once ten deaths of theirs were to be expected."""
+_STRENGTHS = (1.0, 1e4)
+_ROUNDS = 30
+_MOST_EXPECTED = 20.0
+
+
+class Kind(Fact, frozen=True, kw_only=True):
+    """What was seen of one kind of machine."""
+
+    deaths: float
+    """Before the limit."""
+    expected: float
+    """Deaths that were to be expected of it: the cumulative hazard of all its machines."""
+
+    def __post_init__(self) -> None:
+        if not (self.deaths >= 0.0 and self.expected >= 0.0):
+            raise SpecError(f"deaths={self.deaths!r}, expected={self.expected!r}: neither can be less than 0")
+
+
+class Kinds(Fact, frozen=True, kw_only=True):
+    """All kinds that one trait tells apart."""
+
+    trait: Trait
+    strength: float
+    kinds: dict[str, Kind]
+
+    def __post_init__(self) -> None:
+        positive(strength=self.strength)
+
+    def multiplier(self, name: str | None) -> float:
+        """1 for a kind that nobody has seen."""
+        kind = None if name is None else self.kinds.get(name)
+        return 1.0 if kind is None else shrunk(kind.deaths, kind.expected, self.strength)
+
+
+def shrunk(deaths: float, expected: float, strength: float) -> float:
+    """The mean of the multiplier, given what was seen, with a Gamma prior of mean 1."""
+    return (strength + deaths) / (strength + expected)
+
+
+class ScaledHazard(LifetimeModel, frozen=True, kw_only=True, tag="scaled"):
+    """A model whose machines die so many times as fast; the limit stays where it is."""
+
+    base: LifetimeModel
+    multiplier: float
+
+    def __post_init__(self) -> None:
+        positive(multiplier=self.multiplier)
+
+    def _survival(self, t: Floats) -> Floats:
+        return np.power(self.base._survival(t), self.multiplier)
+
+    def _density(self, t: Floats) -> Floats:
+        alive, dying = self.base._survival(t), self.base._density(t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            faster = self.multiplier * np.power(alive, self.multiplier - 1.0) * dying
+        return np.where(alive > 0.0, faster, 0.0)
+
+    def _age_when(self, alive: Floats) -> Floats:
+        return self.base._age_when(np.power(alive, 1.0 / self.multiplier))
+
+
+def scaled(model: LifetimeModel, multiplier: float) -> LifetimeModel:
+    return model if multiplier == 1.0 else ScaledHazard(base=model, multiplier=multiplier, limit_s=model.limit_s)
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+def kinds_of(model: LifetimeModel, seen: Lifetimes, rounds: int = _ROUNDS) -> tuple[Kinds, ...]:
+    """Multipliers of machine types, zones and times of launch: each trait is learned beside the others, in turns, so
+    that a zone full of large machines is not blamed for their size.
+
+    For each trait all kinds together have as many deaths as are expected of them. Otherwise two traits could drift
+    apart, one up and the other down, and a kind that was never seen, which has 1, would be out of line.
+    """
+    exposure, died = _exposure(model, _before_limit(seen)), seen.by_chance.astype(np.float64)
+    names = {trait: trait_names(seen, trait) for trait in TRAITS}
+    found = {trait: Kinds(trait=trait, strength=_STRENGTHS[1], kinds={}) for trait in TRAITS}
+    for _ in range(rounds):
+        for trait in TRAITS:
+            others = np.ones(len(seen))
+            for other in TRAITS:
+                if other != trait:
+                    others *= [found[other].multiplier(name) for name in names[other]]
+            expected = exposure * others
+            fair = died.sum() / expected.sum() if expected.sum() > 0.0 else 1.0
+            found[trait] = _kinds(trait, names[trait], died, expected * fair)
+    return tuple(found[trait] for trait in TRAITS)
+
+
+def _before_limit(seen: Lifetimes) -> Floats:
+    return seen.seconds if seen.limit_s is None else np.minimum(seen.seconds, seen.limit_s)
+
+
+def _exposure(model: LifetimeModel, ages: Floats) -> Floats:
+    """Deaths to expect of machines that got this old. A model may hold such an age to be impossible: no machine counts
+    for more than twenty deaths."""
+    return np.minimum(model.cumulative_hazard(ages), _MOST_EXPECTED)
+
+
+def _kinds(trait: Trait, names: Sequence[str | None], died: Floats, expected: Floats) -> Kinds:
+    known = sorted({name for name in names if name})
+    rows = {name: np.array([one == name for one in names]) for name in known}
+    kinds = {name: Kind(deaths=float(died[r].sum()), expected=float(expected[r].sum())) for name, r in rows.items()}
+    return Kinds(trait=trait, strength=likely_strength(list(kinds.values())), kinds=kinds)
+
+
+def likely_strength(kinds: Sequence[Kind]) -> float:
+    """How much alike kinds are, as they themselves tell: the strength under which their deaths are likeliest.
+
+    Given a strength, the deaths of a kind are negative binomial. Kinds that differ no more than chance would have them
+    get the largest strength there is.
+    """
+    if len(kinds) < 2:
+        return _STRENGTHS[1]
+    d, e = np.array([kind.deaths for kind in kinds]), np.array([kind.expected for kind in kinds])
+
+    def surprise(log_strength: float) -> float:
+        a = math.exp(log_strength)
+        each = special.gammaln(a + d) - special.gammaln(a) + a * math.log(a) - (a + d) * np.log(a + e)
+        return -float(np.sum(each))
+
+    low, high = (math.log(strength) for strength in _STRENGTHS)
+    found = optimize.minimize_scalar(surprise, bounds=(low, high), method="bounded")
+    return math.exp(float(found.x))
+
+
+def trait_names(seen: Lifetimes, trait: Trait) -> list[str | None]:
+    """Of which kind each machine is; None where that is not known."""
+    if trait == "time":
+        return [time_of_day(at, zone) for at, zone in zip(seen.launched_at.tolist(), seen.zone, strict=True)]
+    return [name or None for name in (seen.machine if trait == "machine" else seen.zone)]
+
+
+def time_of_day(launched_at: float, zone: str) -> str | None:
+    """Day or night where the machine stands, when it was launched. Zones that are not known are taken for UTC's."""
+    if math.isnan(launched_at):
+        return None
+    longest = max((start for start in UTC_OFFSET_H if zone.startswith(start)), key=len, default="")
+    hour = (launched_at / HOUR_S + UTC_OFFSET_H.get(longest, 0)) % 24
+    return DAY if DAY_HOURS[0] <= hour < DAY_HOURS[1] else NIGHT
+
+
+# -- one's own machines ------------------------------------------------------------------------------------------------
+def own_kind(expected_of: Sequence[LifetimeModel], seen: Lifetimes) -> Kind:
+    """What a user's own machines came to, against what the model of each would have expected of it."""
+    if len(expected_of) != len(seen):
+        raise SpecError(f"{len(expected_of)} models for {len(seen)} machines", hint="give one for each")
+    ages = zip(expected_of, _before_limit(seen).tolist(), strict=True)
+    expected = sum(float(_exposure(model, np.array(age))) for model, age in ages)
+    return Kind(deaths=float(seen.by_chance.sum()), expected=expected)
+
+
+def multiplier_in_run(
+    model: LifetimeModel,
+    leases: Sequence[Lease],
+    accounts: Mapping[Offer, Account],
+    now: float,
+    strength: float = OWN_STRENGTH,
+) -> float:
+    """What a run has seen of revocable machines so far, as a multiplier: for policies, from `view.leases.values()` and
+    `view.accounts`.
+
+    Machines that are held count with their ages. Of those that ended, accounts know only how many, how long together
+    and how many were taken, so all of an offer are counted with their mean age. Where the hazard falls with age that
+    expects too many deaths, so the multiplier errs towards 1 or below. A journal knows
+    all ages: see `lifetime_seen.machines_seen`.
+    """
+    deaths, expected = 0.0, 0.0
+    for offer, account in accounts.items():
+        if offer.spot and account.leases:
+            deaths += account.revoked - account.at_limit
+            expected += account.leases * float(_exposure(model, np.array(account.seconds / account.leases)))
+    for lease in leases:
+        if lease.offer.spot and lease.granted_at is not None:
+            expected += float(_exposure(model, np.array(now - lease.granted_at)))
+    return shrunk(deaths, expected, strength)

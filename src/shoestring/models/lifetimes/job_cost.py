@@ -1,0 +1,77 @@
+"""Which machines, and how many of them, for the jobs of a bag: the least expected dollars for a job.
+
+Small machines are cheap to lose but need more of them, and a gang ends with the first to go; large ones save talking to
+each other and are taken away more often. What the job itself takes on each is not known beforehand: the first jobs of
+a bag try the candidates that could still turn out best, and the others follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from shoestring.models.lifetimes.makespan import makespan_s, printed_makespan_s
+from shoestring.models.lifetimes.model import LifetimeModel
+from shoestring.models.lifetimes.survival_table import SurvivalTable
+
+HOUR_S = 3600.0
+
+
+def job_usd(
+    machines: int,
+    usd_per_hour: float,
+    work_s: float,
+    lives: LifetimeModel | None,
+    *,
+    restart_s: float = 0.0,
+    paid_start_s: float = 0.0,
+) -> float:
+    """Expected dollars for a job that takes `work_s` on so many machines if none is lost. `lives` None: they stay.
+
+    Infinite where no gang lives as long as the job.  Paper: SciSpot Eq. 11, corrected
+
+    Differs from the paper: the first machine of a gang to go ends it for all, any number of times.
+    """
+    paid_s = paid_start_s + work_s
+    if lives is not None:
+        paid_s *= _longer(lives, machines, float(f"{paid_s:.3g}"), float(f"{restart_s:.2g}"))
+    return machines * usd_per_hour * paid_s / HOUR_S
+
+
+@lru_cache(maxsize=4096)
+def _longer(lives: LifetimeModel, machines: int, paid_s: float, restart_s: float) -> float:
+    """How many times as long it takes with losses. Kept: a bag asks of the same machines again and again, and a
+    thousandth more work changes nothing."""
+    gang = SurvivalTable.of(lives, until_s=paid_s).together(machines)
+    return float(makespan_s(gang, paid_s, restart_s=restart_s)) / paid_s
+
+
+def printed_job_usd(machines: int, usd_per_hour: float, work_s: float, lives: LifetimeModel) -> float:
+    """One loss at most, of a gang that fails as one machine does.  Paper: SciSpot Eq. 11"""
+    alone = SurvivalTable.of(lives, until_s=work_s)
+    return machines * usd_per_hour * float(printed_makespan_s(alone, work_s)) / HOUR_S
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """A candidate in dollars a job: what is expected, and what it would be if jobs run well there."""
+
+    expected_usd: float
+    hoped_usd: float
+    tried: bool = False
+
+
+def next_to_use(prospects: Sequence[Prospect], jobs_left: int) -> int:
+    """Which candidate the next job goes to: the cheapest, or one that is worth a try."""
+    best = min(range(len(prospects)), key=lambda at: (prospects[at].expected_usd, at))
+    worth = [_worth_usd(it, prospects[best].expected_usd, jobs_left) for it in prospects]
+    tried_next = max(range(len(prospects)), key=lambda at: (worth[at], -at))
+    return tried_next if worth[tried_next] > 0 else best
+
+
+def _worth_usd(candidate: Prospect, known_usd: float, jobs_left: int) -> float:
+    """What a try may save on all jobs after it, less what it is expected to cost more on this one."""
+    if candidate.tried:
+        return 0.0
+    return (known_usd - candidate.hoped_usd) * (jobs_left - 1) - (candidate.expected_usd - known_usd)

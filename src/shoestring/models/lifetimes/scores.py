@@ -1,0 +1,99 @@
+"""Can a lifetime model be believed? Judged on machines that it has not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoestring.errors import SpecError
+from shoestring.models.lifetimes.fit import DEADLINE_WINDOW_S, log_likelihoods
+from shoestring.models.lifetimes.kaplan_meier import product_limit
+from shoestring.models.lifetimes.model import Floats, LifetimeModel
+from shoestring.models.lifetimes.records import Lifetimes
+
+DAY_S = 86400.0
+
+Learner = Callable[[Lifetimes], LifetimeModel]
+
+
+@dataclass(frozen=True)
+class Scores:
+    log_likelihood: float
+    """Mean over machines, in nats: higher is better."""
+    ks: float
+    """The largest distance between what was foretold and what was seen (Kolmogorov and Smirnov): 0 is perfect."""
+    each: Floats
+    """The log-likelihood of every machine, for differences between models."""
+
+
+def folds(seen: Lifetimes, count: int, seed: int = 0) -> list[NDArray[np.int64]]:
+    """Machines in so many parts of about equal size. Those launched on one day stay together: they share their fate,
+    and a model that has seen some of them would know of the others."""
+    days = np.floor(seen.launched_at / DAY_S)
+    alone = -1.0 - np.arange(len(seen))
+    groups = np.where(np.isnan(days), alone, days)
+    if len(np.unique(groups)) < count:
+        groups = alone
+    if len(seen) < count:
+        raise SpecError(f"{len(seen)} machines cannot be cut into {count} parts", hint="ask for fewer with --folds")
+    rng = np.random.default_rng(seed)
+    names, sizes = np.unique(groups, return_counts=True)
+    order = rng.permutation(len(names))
+    parts: list[list[float]] = [[] for _ in range(count)]
+    held = np.zeros(count)
+    for at in sorted(order.tolist(), key=lambda at: -sizes[at]):
+        smallest = int(np.argmin(held))
+        parts[smallest].append(float(names[at]))
+        held[smallest] += sizes[at]
+    return [np.flatnonzero(np.isin(groups, part)) for part in parts]
+
+
+def cross_validated(learn: Learner, seen: Lifetimes, parts: list[NDArray[np.int64]]) -> Scores:
+    """Each part is foretold by a model that has seen the others alone."""
+    each = np.zeros(len(seen))
+    gone, before = np.zeros(len(seen)), np.zeros(len(seen))
+    for model, part in _held_out(learn, seen, parts):
+        test = seen.pick(part)
+        each[part] = log_likelihoods(model, test)
+        gone[part], before[part] = _foretold(model, test)
+    return Scores(float(each.mean()), ks_of_shares(gone, before, seen.taken), each)
+
+
+def _foretold(model: LifetimeModel, seen: Lifetimes) -> tuple[Floats, Floats]:
+    """The cdf at the age at which each machine ended, and just before. As in the likelihood, the hour from the limit on
+    is one moment: a model that has its step at the limit and one that rises within the hour are both right."""
+    if seen.limit_s is None:
+        return model.cdf(seen.seconds), 1.0 - model.reached(seen.seconds)
+    ages = np.minimum(seen.seconds, seen.limit_s)
+    gone = np.where(seen.at_limit, model.cdf(seen.limit_s + DEADLINE_WINDOW_S), 1.0 - model.reached(ages))
+    return gone, 1.0 - model.reached(ages)
+
+
+def ks_of_shares(gone: Floats, before: Floats, taken: NDArray[np.bool_]) -> float:
+    """The distance of foretold shares from a uniform distribution, which they have if what was foretold is true.
+
+    `gone` is the cdf that was foretold of each machine at the age at which it ended, `before` the same without a step
+    at that very age. Machines that were not taken away count as Kaplan and Meier count them: their share is at least
+    this. So machines foretold by different models can be judged together.
+    """
+    shares, alive = product_limit(gone, taken)
+    seen_after, seen_before = 1.0 - alive, 1.0 - np.concatenate(([1.0], alive[:-1]))
+    told_before = np.array([before[taken & (gone == share)].mean() for share in shares])
+    return float(max(np.abs(seen_after - shares).max(), np.abs(seen_before - told_before).max()))
+
+
+def _held_out(
+    learn: Learner, seen: Lifetimes, parts: list[NDArray[np.int64]]
+) -> Iterator[tuple[LifetimeModel, NDArray[np.int64]]]:
+    everyone = np.arange(len(seen))
+    for part in parts:
+        yield learn(seen.pick(np.setdiff1d(everyone, part))), part
+
+
+def gain_error(better: Scores, worse: Scores) -> float:
+    """The standard error of the difference of two mean log-likelihoods on the same machines."""
+    return float((better.each - worse.each).std(ddof=1)) / math.sqrt(len(better.each))

@@ -1,0 +1,133 @@
+"""A Gaussian process over configurations and fractions of the data: what it predicts, jointly, and what it would
+predict if it were told one more value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from shoestring.errors import DataError
+from shoestring.optimizer.candidates import Numbers, Rows
+from shoestring.optimizer.gp.kernel import Frame, Points, Shape, matern
+
+LEAST_VARIANCE = 1e-10
+"""Below this only rounding is left."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The posterior at one fraction of the data, of many configurations."""
+
+    mean: Numbers
+    variance: Numbers
+    """Of the value itself, without the noise of a measurement."""
+    noise: float
+    """The variance that one measurement adds."""
+    explained: Numbers
+    """What the data say of each configuration (a column), in independent parts: for covariances with other slices."""
+    point: Points
+
+    def some(self, which: Rows) -> Slice:
+        """Of these configurations only."""
+        return replace(self, mean=self.mean[which], variance=self.variance[which], explained=self.explained[:, which])
+
+
+@dataclass(frozen=True)
+class GP:
+    """The posterior given values of about unit variance around 0."""
+
+    frame: Frame
+    shape: Shape
+    points: Points
+    whitener: Numbers
+    """The inverse of the lower Cholesky factor: it turns covariances with the data into independent parts."""
+    whitened: Numbers
+    """The values, made independent by it."""
+
+    @classmethod
+    def of(cls, points: Points, values: Numbers, shape: Shape, frame: Frame) -> GP:
+        covariance = matern(points.x, points.x, shape.lengths, frame.parameter) * shape.own(points.p, points.p)
+        covariance += shape.shared(points, points, frame.trend)
+        covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + points.doubt + LEAST_VARIANCE
+        factor, failed = dpotrf(covariance, lower=1, clean=1)
+        if failed:
+            raise DataError("the values told cannot be told apart from each other", hint="tell each run once")
+        whitener: Numbers = dtrtri(factor, lower=1)[0]
+        return cls(frame, shape, points, whitener, whitener @ values)
+
+    def near(self, x: Numbers) -> Numbers:
+        """How these configurations resemble those of the data: most of the work, and the same for every fraction."""
+        return matern(x, self.points.x, self.shape.lengths, self.frame.parameter).T
+
+    def slice(self, near: Numbers, fraction: float) -> Slice:
+        """The posterior at this fraction, of the configurations that `near` is of.
+
+        All of them see the same share of the data, so what depends on that is one number for each run of the data.
+        """
+        at = self._at(fraction)
+        own = self.shape.own(self.points.p, at.p)[:, 0]
+        shared = self.shape.shared(self.points, at, self.frame.trend)
+        explained: Numbers = dtrmm(1.0, self.whitener * own, near, lower=1)
+        explained += self.whitener @ shared
+        variance = self._before(at, at) - np.einsum("ij,ij->j", explained, explained)
+        noise = float(self.shape.noise(at.p)[0])
+        return Slice(self.whitened @ explained, np.maximum(variance, LEAST_VARIANCE), noise, explained, at)
+
+    def mean(self, near: Numbers, fraction: float) -> Numbers:
+        """The mean of `slice` alone, which takes a small part of the time."""
+        at = self._at(fraction)
+        weights = self.whitened @ self.whitener
+        shared = self.shape.shared(self.points, at, self.frame.trend)[:, 0]
+        mean: Numbers = (weights * self.shape.own(self.points.p, at.p)[:, 0]) @ near + weights @ shared
+        return mean
+
+    def covariance(self, a: Slice, b: Slice) -> Numbers:
+        """Of the same configuration at two fractions, for each configuration."""
+        covariance: Numbers = self._before(a.point, b.point) - np.einsum("ij,ij->j", a.explained, b.explained)
+        return covariance
+
+    def alike(self, a: Numbers, b: Numbers) -> Numbers:
+        """How all of these configurations resemble all of those, whatever the fractions: for `cross_covariance`."""
+        return matern(a, b, self.shape.lengths, self.frame.parameter)
+
+    def cross_covariance(self, a: Slice, b: Slice, alike: Numbers) -> Numbers:
+        """Of all configurations of one slice with all of another."""
+        own = float(self.shape.own(a.point.p, b.point.p)[0, 0])
+        shared = float(self.shape.shared(a.point, b.point, self.frame.trend)[0, 0])
+        covariance: Numbers = alike * own
+        covariance += shared
+        covariance -= a.explained.T @ b.explained
+        return covariance
+
+    def told(self, x: Numbers, fraction: float, value: float | None = None, doubt: float = 0.0) -> GP:
+        """The process with one more value, at the same hyper-parameters; without a value, with the one it expects.
+        `doubt` is its variance beyond the noise.
+
+        One row is added to the whitener, so that nothing is factored again.
+        """
+        here = self.slice(self.near(x[None, :]), fraction)
+        row, n = here.explained[:, 0], len(self.points)
+        deviation = math.sqrt(float(here.variance[0]) + here.noise + doubt + LEAST_VARIANCE)
+        surprise = 0.0 if value is None else value - float(here.mean[0])
+        whitener = np.zeros((n + 1, n + 1))
+        whitener[:n, :n] = self.whitener
+        whitener[n, :n] = -(row @ self.whitener) / deviation
+        whitener[n, n] = 1.0 / deviation
+        points = Points(
+            np.vstack([self.points.x, x]),
+            np.append(self.points.p, here.point.p),
+            np.append(self.points.log_s, here.point.log_s),
+            np.append(self.points.doubts, doubt),
+        )
+        return replace(self, points=points, whitener=whitener, whitened=np.append(self.whitened, surprise / deviation))
+
+    def _at(self, fraction: float) -> Points:
+        return self.frame.points(np.zeros((1, 0)), np.array([math.log(fraction)]))
+
+    def _before(self, a: Points, b: Points) -> float:
+        """The prior covariance of one configuration with itself, at two fractions."""
+        return float((self.shape.own(a.p, b.p) + self.shape.shared(a, b, self.frame.trend))[0, 0])

@@ -1,0 +1,95 @@
+"""Save when the checkpoint programme says so: by the machine's age, the work that is left and what a save takes.
+
+After every save the worker is told when the next is due. It keeps that beat itself, so with the controller dead it goes
+on with the last interval. A machine that the programme gives up is left right after a save, when nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Segment
+from shoestring.kernel.types import SegmentId
+from shoestring.kernel.view import RunView
+from shoestring.policies.checkpointing.on_notice import save_and_leave
+from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.units import show_duration
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.model import LifetimeModel
+    from shoestring.models.lifetimes.source import Lives
+
+UNTIMED_EVERY_S = 900.0
+"""Until a job of the run has been timed, nobody knows how much work is left."""
+USUAL_SAVE_S = 30.0
+LEAST_EVERY_S = 60.0
+
+
+@dataclass(frozen=True)
+class Programme:
+    lives: Lives
+    wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.CheckpointSaved, e.RevocationNoticed})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        for decision in list(state.taken):
+            if isinstance(decision, d.StartSegment):
+                yield from self._plan(state, decision.segment, saved=False)
+        if isinstance(event, e.CheckpointSaved):
+            yield from self._plan(state, event.segment, saved=True)
+        elif isinstance(event, e.RevocationNoticed):
+            yield from save_and_leave(state, event)
+
+    def _plan(self, state: RunView, segment_id: SegmentId, *, saved: bool) -> Iterator[d.Decision]:
+        segment = state.segments.get(segment_id)
+        if segment is None or segment.halting:
+            return
+        leases = [state.leases[lease] for lease in segment.leases]
+        model = self.lives.of(state, state.listings[leases[0].offer])
+        if model is None:
+            return  # nobody takes it away
+        age_s = min((state.now - lease.granted_at for lease in leases if lease.granted_at is not None), default=0.0)
+        work_s = _work_left_s(state, segment)
+        if work_s is None:
+            if not saved:
+                why = f"no job has been timed yet: every {show_duration(UNTIMED_EVERY_S)}"
+                yield d.PlanSaves(segment=segment.id, every_s=UNTIMED_EVERY_S, why=why)
+            return
+        ahead_s = _next_save_s(state, segment, model, work_s, age_s)
+        left, age = show_duration(work_s), show_duration(age_s)
+        if ahead_s is None and saved and state.jobs[segment.job].wanted:
+            why = f"{left} of work is left, and this machine is {age} old: a new one is expected to do it sooner"
+            yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=why)
+        elif ahead_s is None or ahead_s >= work_s:
+            if not saved:
+                why = f"{left} of work on a machine {age} old: not worth a save on the way"
+                yield d.PlanSaves(segment=segment.id, every_s=max(LEAST_EVERY_S, work_s), why=why)
+        else:
+            why = f"{left} of work on a machine {age} old: the next save pays in {show_duration(ahead_s)}"
+            yield d.PlanSaves(segment=segment.id, every_s=max(LEAST_EVERY_S, ahead_s), why=why)
+
+
+def _work_left_s(state: RunView, segment: Segment) -> float | None:
+    from shoestring.models.speed.job_length import work_left_s
+
+    listing = state.listings[state.leases[segment.leases[0]].offer]
+    return work_left_s(state, segment.job, listing, segment.slots)
+
+
+def _next_save_s(state: RunView, segment: Segment, model: LifetimeModel, work_s: float, age_s: float) -> float | None:
+    from shoestring.models.lifetimes.checkpoint_schedule import Costs, programme_for
+
+    last = state.jobs[segment.job].last_save
+    save_s = USUAL_SAVE_S if last is None else last.took_s
+    costs = Costs(_about(save_s), _about(provision_s(state) + start_s(state)))
+    return programme_for(model, work_s, costs, machines=len(segment.leases)).next_save_s(work_s, age_s)
+
+
+def _about(seconds: float) -> float:
+    """To the nearest of few sizes, a quarter apart: programmes are solved anew for every other value."""
+    return 1.25 ** round(log(max(seconds, 0.1), 1.25))

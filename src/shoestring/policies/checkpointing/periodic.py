@@ -1,0 +1,33 @@
+"""Save every so often, for machines that go without a word and notices too short for the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.view import RunView
+from shoestring.policies.checkpointing.on_notice import save_and_leave
+from shoestring.units import show_duration
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """The worker keeps the beat itself, so saving goes on while the controller is dead. Notices count as well."""
+
+    every_s: float = 900.0
+    wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        for decision in list(state.taken):
+            if isinstance(decision, d.StartSegment):
+                yield d.PlanSaves(
+                    segment=decision.segment,
+                    every_s=self.every_s,
+                    why=f"never more than {show_duration(self.every_s)} of work to lose",
+                )
+        if isinstance(event, e.RevocationNoticed):
+            yield from save_and_leave(state, event)

@@ -1,0 +1,43 @@
+"""Save at the interval of Young and Daly: the best one for losses without memory, and what everybody compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.view import RunView
+from shoestring.policies.checkpointing.by_lifetime import LEAST_EVERY_S, USUAL_SAVE_S
+from shoestring.policies.checkpointing.on_notice import save_and_leave
+from shoestring.units import show_duration
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.source import Lives
+
+
+@dataclass(frozen=True)
+class YoungDaly:
+    lives: Lives
+    mean_life_s: float | None = None
+    """None: that of the machine's own lifetime model, which is fair. The literature often has an hour."""
+    wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        from shoestring.models.lifetimes.checkpoint_schedule import young_daly_s
+
+        for decision in list(state.taken):
+            if isinstance(decision, d.StartSegment):
+                model = self.lives.of(state, state.listings[state.leases[decision.leases[0]].offer])
+                if model is None:
+                    continue  # nobody takes it away
+                mean_s = self.mean_life_s or model.mean_s() / len(decision.leases)
+                last = state.jobs[decision.job].last_save
+                save_s = USUAL_SAVE_S if last is None else last.took_s
+                every_s = max(LEAST_EVERY_S, young_daly_s(save_s, mean_s))
+                why = f"a save takes {show_duration(save_s)}, a machine lives {show_duration(mean_s)} on average"
+                yield d.PlanSaves(segment=decision.segment, every_s=every_s, why=why)
+        if isinstance(event, e.RevocationNoticed):
+            yield from save_and_leave(state, event)

@@ -1,0 +1,67 @@
+"""Spot machines at the lowest price now; on-demand ones when the deadline is near or no spot is to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.on_demand import on_demand_offers
+from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
+from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.rent import rent_missing
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """No maximum price: today's clouds interrupt for capacity, and a low maximum only adds interruptions."""
+
+    fall_back_share: float = 0.15
+    """In the last share of the time to the deadline new machines are on-demand ones: a revocation then could not be
+    made good any more."""
+    idle_s: float = 120.0
+    gathers: bool = False
+    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
+    so that those it leaves can be given back."""
+    wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        if state.phase != "running":
+            return
+        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from rent_missing(state, self._ranked)
+        if self.gathers:
+            yield from gather(state)
+        yield from release_idle(state, self.idle_s)
+
+    def _ranked(self, state: RunView) -> list[tuple[Offer, str]]:
+        offers = self._spot_and_kept(state)
+        if state.deadline_at - state.now < self.fall_back_share * state.spec.deadline_s:
+            kept = [(offer, f"the deadline is near; {why}") for offer, why in offers if not offer.spot]
+            return kept + [(offer, why) for offer, why in offers if offer.spot]
+        return offers
+
+    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+        """Best first."""
+        return _spot_offers(state) + on_demand_offers(state)
+
+
+def _spot_offers(state: RunView) -> list[tuple[Offer, str]]:
+    """Spot offers by the price of a slot now. Above the on-demand price nobody should bid."""
+    priced = []
+    for listing in state.listings.values():
+        if listing.offer.spot:
+            usd_per_hour = state.usd_per_hour(listing.offer)
+            if usd_per_hour <= listing.on_demand_usd_per_hour:
+                priced.append((per_slot(usd_per_hour, listing), usd_per_hour, listing))
+    priced.sort(key=lambda entry: (entry[0], entry[2].offer))
+    return [
+        (listing.offer, f"cheapest now: ${usd:.4f}/h, {usd / listing.on_demand_usd_per_hour:.0%} of on demand")
+        for _, usd, listing in priced
+    ]

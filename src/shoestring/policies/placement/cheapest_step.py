@@ -1,0 +1,55 @@
+"""The offer whose steps are expected to cost least: speed, price and the risk of being taken away in one number.
+
+What is cheap by the hour may be slow, and what is fast may not live to finish a step. The price of a step weighs all
+three, over machine types, zones and providers, spot and on demand alike; what trials report and which machines were
+taken away in this run is learned on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.cheapest import Cheapest
+from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
+
+if TYPE_CHECKING:
+    from shoestring.models.offer_cost import OfferPrice
+    from shoestring.models.step_cost import Overheads
+
+
+@dataclass(frozen=True)
+class CheapestStep(Cheapest):
+    """Paper: SpotTune Alg. 1 l.1-9, corrected.
+
+    Differs from the paper: no bid and no hourly rotation. On markets of today a bid does not buy a refund, and moving a
+    trial costs a start.
+    """
+
+    risk: AssumedRate | FromPrices = AssumedRate()  # noqa: RUF009  # frozen
+
+    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+        from shoestring.models.step_cost import Overheads
+
+        seen = Overheads(provision_s=provision_s(state), start_s=start_s(state))
+        return [
+            (
+                row.listing.offer,
+                f"${row.usd_per_step:.3g} a step: ${row.usd_per_hour:.4f}/h, {row.step_s:.3g} s a step, "
+                f"{row.chance:.1%} an hour to be taken away{self._remark(state, row.listing.offer)}",
+            )
+            for row in self._prices(state, seen)
+        ]
+
+    def _prices(self, state: RunView, seen: Overheads) -> Sequence[OfferPrice]:
+        """Best first, for the trial that has waited longest."""
+        from shoestring.models.offer_cost import offer_prices
+
+        return offer_prices(state, next(iter(state.waiting)), seen, self.risk)
+
+    def _remark(self, _state: RunView, _offer: Offer) -> str:
+        return ""

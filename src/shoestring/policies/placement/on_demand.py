@@ -1,0 +1,45 @@
+"""The honest baseline: machines nobody takes away, at the list price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
+from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.rent import rent_missing
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    idle_s: float = 120.0
+    gathers: bool = False
+    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
+    so that those it leaves can be given back."""
+    wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        if state.phase != "running":
+            return
+        if state.waiting and not state.memo(self, lambda: on_demand_offers(state)):
+            yield d.WindDown(why="every machine on offer is a spot machine, and only on-demand ones are wanted")
+            return
+        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from rent_missing(state, on_demand_offers)
+        if self.gathers:
+            yield from gather(state)
+        yield from release_idle(state, self.idle_s)
+
+
+def on_demand_offers(state: RunView) -> list[tuple[Offer, str]]:
+    """Offers nobody takes away, cheapest slot first."""
+    kept = [listing for listing in state.listings.values() if not listing.offer.spot]
+    kept.sort(key=lambda listing: (per_slot(listing.on_demand_usd_per_hour, listing), listing.offer))
+    return [(x.offer, f"on demand: ${x.on_demand_usd_per_hour:.4f}/h, never taken away") for x in kept]

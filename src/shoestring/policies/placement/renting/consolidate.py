@@ -1,0 +1,66 @@
+"""Gather what is left on fewer machines, so that the others can be given back: a cluster that shrinks with its work.
+
+Only worth it where the search has said all it wants and wants no more machines for now (SEER between two stages, the
+tail of an elimination); a search that fills every place at once never leaves anything to gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel.records import Lease, Segment
+from shoestring.kernel.types import LeaseId
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.packing import has_time, zone_of
+
+LEAST_LEFT_S = 600.0
+"""A move costs a save, a start and a restore. With less time than this to the deadline it would not pay."""
+
+
+def gather(state: RunView) -> Iterator[d.Decision]:
+    """Empty the machines with the least on them, as many as fit into gaps on the others. All are asked at once: each
+    move lasts as long as a step, and one after the other they would be paid for half empty meanwhile. Nothing is asked
+    while anybody is still leaving: what fits where is only known once the places are free."""
+    if state.waiting or state.coming or len(state.roomy) < 2 or state.deadline_at - state.now < LEAST_LEFT_S:
+        return
+    if any(segment.halting or segment.id in state.leaving for segment in state.segments.values()):
+        return
+    for lease in _emptied(state):
+        for segment in state.segments_on(lease.id):
+            yield d.HaltSegment(
+                segment=segment.id,
+                grace_s=state.spec.slice_s,  # no hurry: the step it is in would be lost
+                why=f"there is room for it elsewhere, and {lease.id} can be given back then",
+            )
+
+
+def _emptied(state: RunView) -> list[Lease]:
+    used = [lease for lease_id in state.roomy if (lease := state.leases[lease_id]).segments]
+    gaps = {lease.id: lease.free_slots for lease in used if has_time(state, lease)}
+    emptied = []
+    for lease in sorted(used, key=lambda lease: lease.slots - lease.free_slots):
+        if gaps.get(lease.id, lease.free_slots) < lease.free_slots:
+            continue  # others move in
+        filled = _filled(state, lease, gaps)
+        if filled is not None:
+            gaps = filled
+            emptied.append(lease)
+    return emptied
+
+
+def _filled(state: RunView, lease: Lease, gaps: dict[LeaseId, int]) -> dict[LeaseId, int] | None:
+    """The gaps on the others once all of this lease's work has moved there, if it fits: largest first, each into the
+    smallest gap that takes it, which is what placement will do when they come to wait."""
+    left = {other: free for other, free in gaps.items() if other != lease.id}
+    zone = zone_of(lease.offer)
+    for segment in sorted(state.segments_on(lease.id), key=lambda segment: -segment.slots):
+        fitting = [gap for gap in left if left[gap] >= segment.slots and zone_of(state.leases[gap].offer) == zone]
+        if not fitting or not _may_move(state, segment):
+            return None
+        left[min(fitting, key=lambda gap: left[gap])] -= segment.slots
+    return left
+
+
+def _may_move(state: RunView, segment: Segment) -> bool:
+    return len(segment.leases) == 1 and state.jobs[segment.job].offer is None

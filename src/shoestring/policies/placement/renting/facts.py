@@ -1,0 +1,39 @@
+"""What there is to rent with: money that nobody has a claim on, and offers that were not denied a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel.types import Listing, Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.assign import RETRY
+
+RETRY_AFTER_S = 60.0
+"""How long an offer that was denied is left alone."""
+Bid = Callable[[RunView, Offer], float | None]
+"""The most to be paid for an hour of an offer; None leaves it at the on-demand price."""
+
+
+def no_maximum(_state: RunView, _offer: Offer) -> None:
+    """Today's clouds interrupt for capacity: a maximum below the on-demand price only adds interruptions."""
+    return
+
+
+def free_usd(state: RunView) -> float:
+    return state.spec.budget_usd - state.spent_usd - state.reserved_usd
+
+
+def is_for_sale(state: RunView, listing: Listing) -> bool:
+    """Spot above the on-demand price is nothing to bid on."""
+    return not listing.offer.spot or state.usd_per_hour(listing.offer) <= listing.on_demand_usd_per_hour
+
+
+def not_just_denied(state: RunView, offer: Offer) -> bool:
+    denied = state.denied_at.get(offer)
+    return denied is None or denied + RETRY_AFTER_S <= state.now
+
+
+def try_again(state: RunView, why: str) -> d.WakeAt:
+    """A denial is no reason to ask again at once, and be denied again."""
+    return d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")

@@ -1,0 +1,71 @@
+"""Rent the machines that trials are pinned to, for each trial by itself: what one waits for is of no use to another.
+
+A trial has its machines whole and to itself, all of one offer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.named_machines import count_of
+from shoestring.policies.placement.renting.assign import RETRY
+from shoestring.policies.placement.renting.facts import Bid, free_usd, try_again
+from shoestring.policies.placement.renting.packing import has_time
+from shoestring.policies.placement.renting.rent_gang import least_held_s, payable_s, rent_together, room, to_be_had
+from shoestring.units import show_usd
+
+
+def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
+    """In the order in which trials wait. Nothing is rented for those behind one that there is no room for: a trial on
+    many machines would wait until all others were done."""
+    if state.deadline_at - state.now < least_held_s(state):
+        return
+    free = machines_free(state)
+    denied = unpaid = ""
+    for job in [state.jobs[job_id] for job_id in state.waiting]:
+        offer, count = job.offer, count_of(state.spec.space, job.config)
+        if offer is None:
+            continue
+        missing = count - free[offer]
+        if missing > 0:
+            if not to_be_had(state, offer):
+                denied = denied or f"{offer} was denied just now, or costs more than on demand"
+                continue
+            held_s = payable_s(state, offer, missing, bid)
+            if held_s is None:
+                unpaid = unpaid or f"{show_usd(max(0.0, free_usd(state)))} does not pay {count} x {offer} any more"
+                continue
+            yield from _make_room(state, free, offer, missing)
+            why = f"{missing} more of what the next trial is for: ${state.usd_per_hour(offer):.4f}/h"
+            if not (yield from rent_together(state, offer, missing, held_s, why, bid)):
+                break
+            free[offer] += missing
+        free[offer] -= count
+    if denied and RETRY not in state.timers:
+        yield try_again(state, denied)
+    elif unpaid and not denied and not state.leases:
+        yield d.WindDown(why=unpaid)
+
+
+def machines_free(state: RunView) -> Counter[Offer]:
+    """Machines that waiting trials may count on: idle ones that can be begun on, and those that were asked for."""
+    idle = (lease for lease in map(state.leases.__getitem__, state.idle) if has_time(state, lease))
+    free = Counter(lease.offer for lease in idle)
+    free.update(state.leases[lease].offer for lease in state.coming)
+    return free
+
+
+def _make_room(state: RunView, free: Counter[Offer], offer: Offer, missing: int) -> Iterator[d.Decision]:
+    """Where no more may be rented, idle machines make room that nobody in line before this trial can use."""
+    for lease in [state.leases[lease_id] for lease_id in state.idle]:
+        if room(state) >= missing:
+            return
+        counted = has_time(state, lease)
+        if counted and (lease.offer == offer or free[lease.offer] <= 0):
+            continue
+        free[lease.offer] -= counted
+        yield d.ReleaseLease(lease=lease.id, why=f"it makes room for {offer}, which the next trial is for")

@@ -1,0 +1,40 @@
+"""Who is asked how likely a machine is to be taken away: what is assumed and seen in this run, or prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shoestring.kernel.types import Listing
+from shoestring.kernel.view import RunView
+
+if TYPE_CHECKING:
+    from shoestring.models.revocation.model import RevocationModel
+
+
+@dataclass(frozen=True)
+class AssumedRate:
+    """A rate for all spot machines, corrected by those that this run has held and lost. Whatever the maximum price."""
+
+    per_hour: float = 0.02
+    """Of a spot machine nothing is known about."""
+
+    def chances(self, state: RunView, listings: Sequence[Listing], _maxima: Sequence[float | None], /) -> list[float]:
+        from shoestring.models.offer_cost import interruption_chance
+
+        return [interruption_chance(state, listing, self.per_hour) for listing in listings]
+
+
+@dataclass(frozen=True)
+class FromPrices:
+    """A revocation model, asked with the prices up to now and the maximum."""
+
+    model: RevocationModel | None = None
+    """None: how often the price of the last week exceeded such a maximum within an hour. Nothing has to be trained."""
+
+    def chances(self, state: RunView, listings: Sequence[Listing], maxima: Sequence[float | None], /) -> list[float]:
+        from shoestring.models.revocation.current import chances_now
+        from shoestring.models.revocation.frequency import EmpiricalFrequency
+
+        return chances_now(self.model or EmpiricalFrequency(), state, listings, maxima)

@@ -1,0 +1,162 @@
+"""What a job of a bag would cost on each kind of machines, and on how many of them, as far as the bag knows by now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+from shoestring.kernel.records import Job
+from shoestring.kernel.types import LeaseId, Listing
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.named_machines import whole_slots
+from shoestring.policies.placement.renting.facts import is_for_sale
+from shoestring.policies.placement.renting.seen import provision_s, start_s
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.job_cost import Prospect
+    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.speed.model import StepTime
+
+HOPE_SIGMAS = 1.0
+"""How much faster than expected jobs may turn out on machines that none has run on."""
+TIME_SHARE = 0.85
+"""Of the time to the deadline: what a bag may be expected to take. The rest is for losses and wrong guesses."""
+ALONE = (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """So many slots of machines of one kind: some of one machine's, or all of several that work on a job together."""
+
+    listing: Listing
+    slots: int
+    count: int
+
+    @property
+    def where(self) -> tuple[str, int]:
+        """What paces are kept by: prices and zones do not train."""
+        return self.listing.offer.machine, self.slots
+
+    @property
+    def machines(self) -> float:
+        """How many a job pays for: a share of one where several jobs sit on it."""
+        return self.slots / self.listing.slots if self.count == 1 else float(self.count)
+
+    @property
+    def sharing(self) -> int:
+        """How many such jobs sit on one machine."""
+        return self.listing.slots // self.slots if self.count == 1 else 1
+
+    def __str__(self) -> str:
+        return str(self.listing.offer) if self.count == 1 else f"{self.count} x {self.listing.offer}"
+
+
+class Candidate(NamedTuple):
+    place: Place
+    prospect: Prospect
+    """Tried: where a job of the bag was timed."""
+    work_s: float
+    bag_s: float
+    """What all jobs that are left would take, on as many of these as may be rented."""
+    in_time: bool
+    """Would the bag be done by its deadline so?"""
+
+
+def places(state: RunView, counts: Sequence[int] = ALONE) -> list[Place]:
+    """Where a job may run. Spot above the on-demand price is nothing to bid on."""
+    return [
+        place_on(state, listing, count)
+        for listing in sorted(state.listings.values(), key=lambda listing: listing.offer)
+        if is_for_sale(state, listing) and listing.slots >= state.spec.slots
+        for count in counts
+    ]
+
+
+def place_on(state: RunView, listing: Listing, count: int) -> Place:
+    """One machine leaves a job its own slots; on several it has all of them."""
+    worker = state.spec.slots
+    return Place(listing, worker if count == 1 else count * whole_slots(listing, worker), count)
+
+
+def chosen_place(state: RunView, job: Job) -> Place | None:
+    """Where it is pinned to."""
+    if job.offer is None:
+        return None
+    listing = state.listings[job.offer]
+    return Place(listing, job.slots, -(-job.slots // whole_slots(listing, state.spec.slots)))
+
+
+def candidates(state: RunView, lives: Lives, job: Job, where: Iterable[Place]) -> list[Candidate]:
+    """None until a job has been timed somewhere."""
+    from shoestring.models.speed.job_length import JobLengths
+
+    lengths, steps, found = JobLengths.of(state), steps_left(job), []
+    free_after_s = _free_after_s(state)
+    for place in where:
+        step = lengths.step_time(place.listing, place.slots)
+        if step is None:
+            return []
+        prospect = _prospect(state, lives, place, steps, step, tried=lengths.tried(place.listing, place.slots))
+        bag_s = _bag_s(state, place, step, free_after_s)
+        in_time = bag_s <= TIME_SHARE * (state.deadline_at - state.now)
+        found.append(Candidate(place, prospect, step.expected_s * steps, bag_s, in_time))
+    return found
+
+
+def steps_left(job: Job) -> int:
+    return max(1, job.until_step - job.saved_step)
+
+
+def jobs_left(state: RunView) -> int:
+    """Also those that are not on the books yet: a search adds jobs only as places for them come free."""
+    planned = max(state.spec.trials, len(state.spec.given))
+    return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
+
+
+def _prospect(state: RunView, lives: Lives, place: Place, steps: int, step: StepTime, *, tried: bool) -> Prospect:
+    from shoestring.models.lifetimes.job_cost import Prospect, job_usd
+
+    start, model = start_s(state), lives.of(state, place.listing)
+    share = place.machines / place.count
+
+    def usd(step_s: float) -> float:
+        return job_usd(
+            place.count,
+            state.usd_per_hour(place.listing.offer) * share,
+            step_s * steps,
+            model,
+            restart_s=provision_s(state) + start,
+            paid_start_s=start,
+        )
+
+    expected_usd = usd(step.expected_s)
+    return Prospect(expected_usd, expected_usd if tried else usd(step.at_most_s(-HOPE_SIGMAS)), tried)
+
+
+def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[float]) -> float:
+    """All jobs that wait or are to come go there, as many at once as may be, each as soon as its machines are free."""
+    at_once = max(1, state.spec.max_machines * place.sharing // place.count)
+    rounds, more = divmod(jobs_left(state) - state.count("running"), at_once)
+    work_s = step.expected_s * state.spec.max_steps
+
+    def begins_after_s(jobs: int) -> float:
+        """The last of so many."""
+        return free_after_s[ceil(jobs * place.count / place.sharing) - 1]
+
+    even_s = begins_after_s(at_once) + rounds * work_s if rounds else 0.0
+    return max(even_s, begins_after_s(more) + (rounds + 1) * work_s) if more else even_s
+
+
+def _free_after_s(state: RunView) -> list[float]:
+    """Seconds until each machine that may be held is free for another job, shortest first; those not yet rented are."""
+    from shoestring.models.speed.job_length import work_left_s
+
+    busy: dict[LeaseId, float] = {}
+    for segment in state.segments.values():
+        listing = state.listings[state.leases[segment.leases[0]].offer]
+        left_s = work_left_s(state, segment.job, listing, segment.slots) or 0.0
+        busy |= {lease: max(left_s, busy.get(lease, 0.0)) for lease in segment.leases}
+    most = state.spec.max_machines
+    return sorted([0.0] * (most - len(busy)) + list(busy.values()))[:most]

@@ -1,0 +1,112 @@
+"""Bags of jobs on machines that are taken away: which machine, whether to use it again, how long to keep it.
+
+Offers are ranked by the expected dollars of a job there, losses included. A machine that is there is used for the next
+job unless a new one is expected to do it sooner, or cheaper; an idle one is kept as a spare until that costs more than
+it saves. What jobs take, and how long machines live, is learned on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Lease
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS, on_the_move, start_waiting_jobs
+from shoestring.policies.placement.renting.packing import has_time
+from shoestring.policies.placement.renting.rent import rent_missing
+from shoestring.policies.placement.scispot.candidates import candidates, places
+from shoestring.policies.placement.scispot.ranking import DEARER, cheapest_known_usd, ranked, too_slow
+from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
+from shoestring.policies.placement.scispot.supply import provide
+from shoestring.units import show_duration, show_usd
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.source import Lives
+
+
+@dataclass(frozen=True)
+class SciSpot:
+    """Paper: SciSpot section 5
+
+    Differs from the paper: spares are kept to their break-even and not for an hour.
+    """
+
+    lives: Lives
+    wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        if state.phase != "running":
+            return
+        yield from self._leave_what_is_unfit(state)
+        if _chosen(state):
+            yield from provide(state)
+        else:
+            yield from start_waiting_jobs(state)
+            yield from self._rent(state)
+        yield from self._give_spares_back(state)
+
+    def _leave_what_is_unfit(self, state: RunView) -> Iterator[d.Decision]:
+        """Before anybody sits down: idle machines that are worse for the next job than a new one. One that has just
+        come has its reasons, and is used."""
+        if not state.waiting or not state.idle:
+            return
+        job = state.jobs[next(iter(state.waiting))]
+        found = [] if job.offer is not None else candidates(state, self.lives, job, places(state))
+        best_usd, slow = cheapest_known_usd(found), too_slow(found)
+        for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
+            if job.offer not in (None, lease.offer):
+                continue  # it is for others to use, or to leave
+            sooner_s = -reuse_here_s(state, self.lives, job, lease)
+            here_usd = job_here_usd(state, self.lives, job, lease)
+            if sooner_s > 0:
+                age = "" if lease.granted_at is None else f"{show_duration(state.now - lease.granted_at)} old: "
+                why = f"{age}the next job is expected to be done {show_duration(sooner_s)} sooner on a new machine"
+                yield d.ReleaseLease(lease=lease.id, why=why)
+            elif lease.offer.machine in slow:
+                why = "with machines of this kind the bag would miss its deadline, with another it would not"
+                yield d.ReleaseLease(lease=lease.id, why=why)
+            elif best_usd is not None and here_usd is not None and here_usd > DEARER * best_usd:
+                why = f"the next job would cost {show_usd(here_usd)} here and {show_usd(best_usd)} on another kind"
+                yield d.ReleaseLease(lease=lease.id, why=why)
+
+    def _rent(self, state: RunView) -> Iterator[d.Decision]:
+        """One machine after the other: what the last one will tell may be worth no second try."""
+        asked = None
+        while asked != state.next_lease():
+            asked = state.next_lease()
+            yield from rent_missing(state, lambda view: ranked(view, self.lives), at_most=1)
+
+    def _give_spares_back(self, state: RunView) -> Iterator[d.Decision]:
+        if on_the_move(state):
+            return
+        over = not state.segments and not state.waiting and not state.thinking
+        for lease in [state.leases[lease_id] for lease_id in state.idle]:
+            spare_s = 0.0 if over or not has_time(state, lease) else spare_here_s(state, self.lives, lease)
+            due_at = _idle_since(state, lease) + spare_s
+            if due_at <= state.now:
+                why = "nothing is left for it to do" if over else "as a spare it would cost more than it saves"
+                yield d.ReleaseLease(lease=lease.id, why=why)
+            elif f"{IDLE}{lease.id}" not in state.timers:
+                why = f"worth {show_duration(spare_s)} as a spare for a job that loses its machine"
+                yield d.WakeAt(name=f"{IDLE}{lease.id}", at=due_at, about=lease.id, why=why)
+
+
+def _chosen(state: RunView) -> bool:
+    """Do jobs come with the kind and number of their machines (`scispot_gangs`)? Configurations that name machines are
+    another matter: those are not for us to choose, and shared by nobody."""
+    if not state.waiting or state.spec.space.roles:
+        return False
+    return state.jobs[next(iter(state.waiting))].offer is not None
+
+
+def _used(lease: Lease) -> bool:
+    return lease.granted_at is not None and lease.idle_since is not None and lease.idle_since > lease.granted_at
+
+
+def _idle_since(state: RunView, lease: Lease) -> float:
+    return state.now if lease.idle_since is None else lease.idle_since

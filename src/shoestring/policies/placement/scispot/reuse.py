@@ -1,0 +1,98 @@
+"""What a machine that is there is worth for the next job, by its age: the models' answers for a lease of a run.
+
+A job that takes several machines ends with the first of them to go, and is shorter on them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from shoestring.kernel.records import Job, Lease
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.scispot.candidates import Place, chosen_place, place_on
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.model import LifetimeModel
+    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.survival_table import SurvivalTable
+
+LONGEST_SPARE_S = 3600.0
+"""The paper keeps every spare for an hour; here that is the most."""
+OLDEST_S = 4 * 86400.0
+"""Where a provider has no limit: nobody asks about older machines."""
+
+
+def reuse_here_s(state: RunView, lives: Lives, job: Job, lease: Lease) -> float:
+    """Seconds that a job is expected to be done sooner here than on a new machine; 0 while nothing is known. Of several
+    that work on it together all are taken to be as old as this one."""
+    from shoestring.models.lifetimes.reuse import reuse_saves_s
+
+    place = _place(state, lease, job)
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    if work_s is None or table is None:
+        return 0.0
+    return float(reuse_saves_s(table, work_s, _age_s(lease, state.now), provision_s(state) + start_s(state)))
+
+
+def job_here_usd(state: RunView, lives: Lives, job: Job, lease: Lease) -> float | None:
+    """Expected dollars of one job on this machine, and on others like it; None while nothing is known."""
+    from shoestring.models.lifetimes.makespan import makespan_s
+
+    place = _place(state, lease, job)
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    if work_s is None:
+        return None
+    if table is not None:
+        age_s = _age_s(lease, state.now)
+        work_s = float(makespan_s(table, work_s, age_s=age_s, restart_s=provision_s(state) + start_s(state)))
+    return state.usd_per_hour(lease.offer) * place.machines * work_s / 3600
+
+
+def spare_here_s(state: RunView, lives: Lives, lease: Lease) -> float:
+    """How long it is worth keeping, from the moment it became idle: for a job such as those that wait for machines of
+    this kind, or run on them."""
+    from shoestring.models.lifetimes.reuse import break_even_idle_s
+
+    place = _place(state, lease, _job_for(state, lease))
+    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    if work_s is None or table is None or lease.idle_since is None:
+        return 0.0
+    return min(LONGEST_SPARE_S, float(break_even_idle_s(table, work_s, _age_s(lease, lease.idle_since))))
+
+
+def _job_for(state: RunView, lease: Lease) -> Job | None:
+    ids = (*state.waiting, *(segment.job for segment in state.segments.values()))
+    return next((job for job in map(state.jobs.__getitem__, ids) if job.offer == lease.offer), None)
+
+
+def _place(state: RunView, lease: Lease, job: Job | None) -> Place:
+    """What a job takes of such machines: what was chosen for it, or one alone."""
+    chosen = None if job is None else chosen_place(state, job)
+    return chosen or place_on(state, state.listings[lease.offer], 1)
+
+
+def _table_of(state: RunView, lives: Lives, place: Place) -> SurvivalTable | None:
+    """None: nobody takes it away."""
+    model = lives.of(state, place.listing)
+    return None if model is None else _table(model, place.count)
+
+
+@lru_cache(maxsize=64)
+def _table(model: LifetimeModel, machines: int) -> SurvivalTable:
+    from shoestring.models.lifetimes.survival_table import SurvivalTable
+
+    return SurvivalTable.of(model, until_s=OLDEST_S).together(machines)
+
+
+def _job_s(state: RunView, place: Place) -> float | None:
+    """What a whole job takes there; None until one has been timed."""
+    from shoestring.models.speed.job_length import JobLengths
+
+    step = JobLengths.of(state).step_time(place.listing, place.slots)
+    return None if step is None else step.expected_s * state.spec.max_steps
+
+
+def _age_s(lease: Lease, at: float) -> float:
+    return 0.0 if lease.granted_at is None else max(0.0, at - lease.granted_at)

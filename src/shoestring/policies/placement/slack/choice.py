@@ -1,0 +1,73 @@
+"""One job at one look: the cheapest thing to do, by the slack programme, within the guarantee.
+
+The placement of a real run and the benchmark ask this same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shoestring.policies.placement.slack.dynamic_program import Programme
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish, guarded
+from shoestring.policies.placement.slack.zones import Quote, best_quote, moving_pays
+
+if TYPE_CHECKING:
+    from shoestring.policies.placement.slack.dynamic_program import Table
+
+YOUNG_S = 3600.0
+
+
+def choose(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+    """`quotes` are of the zones that have machines now, that of a spot machine held among them."""
+    if now.here is Kind.SPOT:
+        wish = _on_spot(now, switching, programme, quotes)
+    elif now.here is Kind.ON_DEMAND:
+        wish = _on_demand(now, switching, programme, quotes)
+    else:
+        wish = _with_nothing(now, switching, programme, quotes)
+    return guarded(wish, now, switching)
+
+
+def _with_nothing(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+    work, slack = now.work_left_s, now.slack_s
+    if not quotes:
+        waiting, best = programme.at(programme.wait, work, slack), programme.at(programme.nothing, work, slack)
+        return WAIT if waiting <= best else ON_DEMAND
+    there = best_quote(quotes, switching)
+    after = slack - switching.setup_s
+    spot_usd = there.usd_per_hour * switching.setup_s / 3600 + programme.at(_aged(programme, there), work, after)
+    kept_usd = programme.on_demand_usd_per_hour * switching.setup_s / 3600
+    kept_usd += programme.at(programme.kept_could, work, after)
+    return Wish(Kind.SPOT, there.zone) if spot_usd <= kept_usd else ON_DEMAND
+
+
+def _on_spot(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+    stay = Wish(Kind.SPOT, now.zone)
+    here = next((quote for quote in quotes if quote.zone == now.zone), None)
+    if here is None or now.starting:
+        return stay
+    others = [quote for quote in quotes if quote.usd_per_hour < here.usd_per_hour]
+    if not others:
+        return stay
+    there = best_quote(others, switching)
+    table, work, slack = _aged(programme, here), now.work_left_s, now.slack_s
+    slack_usd = programme.at(table, work, slack - switching.setup_s) - programme.at(table, work, slack)
+    return Wish(Kind.SPOT, there.zone) if moving_pays(here.usd_per_hour, there, switching, slack_usd) else stay
+
+
+def _on_demand(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+    work, slack = now.work_left_s, now.slack_s
+    if not quotes:
+        stay, leave = programme.at(programme.kept, work, slack), programme.at(programme.nothing, work, slack)
+        return WAIT if leave < stay else ON_DEMAND
+    there = best_quote(quotes, switching)
+    stay = programme.at(programme.kept_could, work, slack)
+    overlap_usd = there.usd_per_hour * switching.setup_s / 3600
+    after = slack - switching.restore_s - switching.save_s
+    leave = overlap_usd + programme.at(_aged(programme, there), work, after)
+    return Wish(Kind.SPOT, there.zone) if leave < stay else ON_DEMAND
+
+
+def _aged(programme: Programme, quote: Quote) -> Table:
+    return programme.young if quote.spell_age_s < YOUNG_S else programme.old

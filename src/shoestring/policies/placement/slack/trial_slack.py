@@ -1,0 +1,152 @@
+"""What a run's record says of one trial: how much work it has left, how much slack, and what changing machines takes.
+
+Each trial has its own net. Pacing the study as a whole costs up to 80 % more: fast trials would pay for slow ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from shoestring.kernel.records import Job, Segment
+from shoestring.kernel.types import JobId, Offer
+from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.rent import Ranked
+from shoestring.policies.placement.slack.guarantee import Kind, Situation, Switching
+from shoestring.policies.placement.slack.on_demand_fallback import way_out
+from shoestring.policies.placement.slack.queue import NOBODY, Behind, queued_behind, rounds_at_most
+from shoestring.policies.placement.slack.speed import Speeds
+
+SETUP_S = 240.0
+"""Taken for a set-up until a slower one is seen."""
+RESTORE_SHARE = 0.3
+SAVE_S = 15.0
+LOOK_S = 60.0
+UNTIMED = Switching(setup_s=SETUP_S, restore_s=RESTORE_SHARE * SETUP_S, save_s=SAVE_S, look_s=LOOK_S)
+"""Until anything was seen."""
+HOPELESS_SHARE = 0.95
+"""With less time than this share of what a trial's own work takes, nothing can keep its deadline: nothing is paid for
+it. It is not 1, for the pace by which work is reckoned is on the slow side."""
+ROOMY = 1.25
+"""Where not all that queue can be done in time, so many are counted as have this multiple of the time they need."""
+
+
+PLENTY = 1.25
+"""So many times the work, at the slowest pace known, are more than it can take."""
+
+
+class Turn:
+    """What is the same for all trials in one turn, each worked out when it is first asked for."""
+
+    def __init__(self, state: RunView) -> None:
+        self.state = state
+        self.speeds = Speeds(state)
+
+    @cached_property
+    def queued(self) -> dict[JobId, Behind]:
+        return queued_behind(self.state)
+
+    @cached_property
+    def setup_s(self) -> float:
+        """The slowest set-up of what is held now."""
+        leases, segments = self.state.leases.values(), self.state.segments.values()
+        granted = (lease.granted_at - lease.requested_at for lease in leases if lease.granted_at is not None)
+        begun = (x.running_since - x.started_at for x in segments if x.running_since is not None)
+        return max(SETUP_S, max(granted, default=0.0) + max(begun, default=0.0))
+
+    @cached_property
+    def held_s(self) -> dict[Offer, float]:
+        """How long the machines that are held now have stayed, by offer."""
+        held: dict[Offer, float] = {}
+        for lease in self.state.leases.values():
+            if lease.granted_at is not None:
+                held[lease.offer] = held.get(lease.offer, 0.0) + self.state.now - lease.granted_at
+        return held
+
+    @cached_property
+    def usd_per_step(self) -> dict[Offer, float]:
+        """Of a slot of each spot machine now, for a trial like the others: only its proportions are used."""
+        state, slots = self.state, self.state.spec.slots
+        return {
+            offer: per_slot(state.usd_per_hour(offer), listing) * self.speeds.of_any_trial((offer.machine, slots))
+            for offer, listing in state.listings.items()
+            if offer.spot
+        }
+
+    @property
+    def time_left_s(self) -> float:
+        return self.state.deadline_at - self.state.spec.wind_down_s - self.state.now
+
+
+@dataclass(frozen=True)
+class Net:
+    """One trial's work, in seconds of the on-demand machine that it could go on with."""
+
+    seconds_per_step: float
+    switching: Switching
+    now: Situation
+    kept: Ranked
+    """On-demand machines, the one that work is reckoned by first. Empty where none is on offer."""
+    kept_usd_per_hour: float
+    """An hour of work there."""
+    hopeless: bool
+    """Not even on-demand machines could finish it in time."""
+
+
+def work_at_most_s(turn: Turn, job: Job) -> float | None:
+    """What is left for it, with those that queue behind it, at the slowest pace known: before a machine is chosen."""
+    known = turn.speeds.known(job)
+    if not known:
+        return None
+    rounds = rounds_at_most(turn.state)
+    # A save waits for the end of a step, before and after a move.
+    steps = max(0, job.until_step - job.saved_step) + rounds * turn.state.spec.max_steps + 2
+    return steps * max(known.values()) + rounds * SETUP_S
+
+
+def has_plenty(turn: Turn, work_s: float, beside_s: float) -> bool:
+    """Is there time for more than this work, and for something beside it? Told without choosing a machine."""
+    return turn.time_left_s > PLENTY * work_s + beside_s
+
+
+def net_of(turn: Turn, job: Job) -> Net | None:
+    """None until a step of this study has been timed: before that nobody knows how much work there is."""
+    state = turn.state
+    known = turn.speeds.known(job)
+    if not known:
+        return None
+    segment = None if job.segment is None else state.segments[job.segment]
+    step = job.saved_step if segment is None else max(segment.step, job.saved_step)
+    steps, time_left_s = max(0, job.until_step - step), turn.time_left_s
+    undone, behind = steps + max(0, step - job.saved_step), turn.queued.get(job.id, NOBODY)
+    restore_s = RESTORE_SHARE * turn.setup_s
+    starts_s = behind.starts * restore_s  # the machine is there: what each of them takes to begin
+    room_s = time_left_s - turn.setup_s - SAVE_S
+    out = way_out(turn.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s)))
+    step_s = out.seconds_per_step
+    queue_s = behind.steps * step_s + starts_s
+    if undone * step_s + queue_s > time_left_s:
+        trial_s = state.spec.max_steps * step_s + restore_s
+        queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
+    return Net(
+        step_s,
+        # A segment saves and stops between two steps, so a save waits for one.
+        Switching(turn.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
+        Situation(
+            time_left_s=time_left_s,
+            work_left_s=steps * step_s + queue_s,
+            unsaved_s=max(0, step - job.saved_step) * step_s,
+            here=_held(state, segment),
+            starting=segment is not None and segment.running_since is None,
+        ),
+        kept=out.kept,
+        kept_usd_per_hour=out.usd_per_hour,
+        hopeless=time_left_s < HOPELESS_SHARE * steps * step_s,
+    )
+
+
+def _held(state: RunView, segment: Segment | None) -> Kind:
+    if segment is None:
+        return Kind.WAIT
+    return Kind.SPOT if any(state.leases[lease].offer.spot for lease in segment.leases) else Kind.ON_DEMAND

@@ -1,0 +1,122 @@
+"""Leave a spot machine after a time: save, stop, give it back, and start on another.
+
+Where a machine that is taken away in its first hour is free, every hour on the same machine after the first is one that
+can no longer be free. A fresh lease begins a new first hour, and is a new choice among all offers.
+
+Trials that share a machine, and gangs on several, stay: one that stopped first would sit down again where it was. So do
+trials that have not come a step further on this machine: whoever moves more often than it trains gets nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Lease
+from shoestring.kernel.types import LeaseId
+from shoestring.kernel.view import RunView
+from shoestring.market.billing import new_lease_usd
+from shoestring.policies.placement.renting.facts import free_usd
+from shoestring.units import show_duration
+
+ROTATE = "rotate:"
+HOUR_S = 3600.0
+LOOK_AGAIN_S = 600.0
+LAST_SHARE = 0.2
+"""In the last part of the time to the deadline trials stay where they are. New machines are on-demand ones by then, or
+soon will be, and a start is time that is not there any more."""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """How long a trial may have a machine."""
+
+    longest_s: float = HOUR_S
+    lead_s: float = 180.0
+    """So long before the end it is told to leave: for the step it is in, and for the save."""
+    done_soon_s: float = 600.0
+    """A trial that needs no longer than this stays until it is done. A move would cost more than it could bring; and an
+    idle machine with no more time than this is given back rather than begun on."""
+
+    @classmethod
+    def of(cls, longest_s: float) -> Self:
+        """In the proportions of an hour."""
+        return cls(longest_s, longest_s / 20, longest_s / 6)
+
+    @property
+    def told_s(self) -> float:
+        """The age at which a machine is left."""
+        return self.longest_s - self.lead_s
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Asked before the placement, which then finds a trial without a machine, and finds it another.
+
+    Paper: SpotTune Alg. 1 l.31-35, corrected
+
+    Differs from the paper: a machine is left before its hour is over, not after it, when nothing can be refunded any
+    more. Whoever is nearly done stays, and so does everybody near the deadline or without money for another machine.
+    """
+
+    stay: Stay = Stay()
+    wants: ClassVar[frozenset[Waker]] = frozenset({e.LeaseGranted, e.SegmentEnded, e.TimerFired, d.RunJob})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        if state.phase == "running":
+            yield from leave_in_time(state, event, self.stay, lambda lease: lease.offer.spot)
+
+
+def leave_in_time(state: RunView, event: e.Event, stay: Stay, rotates: Callable[[Lease], bool]) -> Iterator[d.Decision]:
+    """What is due now of all machines that `rotates` says yes to. Idle ones go before anybody sits down there."""
+    for lease in [state.leases[lease_id] for lease_id in state.idle]:
+        if rotates(lease) and _age_s(state, lease) >= stay.told_s - stay.done_soon_s and _can_move(state, lease):
+            yield d.ReleaseLease(lease=lease.id, why=f"its {show_duration(stay.longest_s)} are nearly over")
+    match event:
+        case e.LeaseGranted(lease=lease_id) if lease_id in state.leases and rotates(state.leases[lease_id]):
+            yield _look(lease_id, state.now + stay.told_s, f"its {show_duration(stay.longest_s)} are over soon")
+        case e.TimerFired(name=name) if name.startswith(ROTATE):
+            held = state.leases.get(LeaseId(name.removeprefix(ROTATE)))
+            if held is not None and held.usable:
+                yield from _leave(state, held, stay)
+
+
+def _leave(state: RunView, lease: Lease, stay: Stay) -> Iterator[d.Decision]:
+    segments = state.segments_on(lease.id)
+    again_s = LOOK_AGAIN_S
+    if len(segments) == 1 and len(segments[0].leases) == 1 and _can_move(state, lease):
+        (segment,) = segments
+        pace = segment.pace
+        step_s = pace.seconds / pace.steps if pace.steps else math.inf
+        left_s = (segment.until_step - segment.step) * step_s
+        if left_s <= stay.done_soon_s:
+            again_s = max(left_s, 1.0)
+        elif pace.steps and not segment.halting and segment.id not in state.leaving:
+            yield d.HaltSegment(
+                segment=segment.id,
+                grace_s=max(state.spec.slice_s, 3 * step_s),  # no hurry: the step it is in would be lost
+                why=f"it has had {lease.id} for {show_duration(_age_s(state, lease))}: on to another machine",
+            )
+    yield _look(lease.id, state.now + again_s, "whoever is there then may have to leave")
+
+
+def _look(lease: LeaseId, at: float, why: str) -> d.WakeAt:
+    return d.WakeAt(name=f"{ROTATE}{lease}", at=at, about=lease, why=why)
+
+
+def _age_s(state: RunView, lease: Lease) -> float:
+    return 0.0 if lease.granted_at is None else state.now - lease.granted_at
+
+
+def _can_move(state: RunView, lease: Lease) -> bool:
+    """Is there time, and money for a slice of a machine like this beside what this one may still cost?"""
+    if state.deadline_at - state.now < LAST_SHARE * state.spec.deadline_s:
+        return False
+    listing = state.listings[lease.offer]
+    ceiling = listing.ceiling_usd_per_hour(lease.max_usd_per_hour)
+    return new_lease_usd(listing.billing, state.spec.slice_s, ceiling) <= free_usd(state)

@@ -1,0 +1,145 @@
+"""HyperSched: ASHA on the cluster that the budget pays for to the end, which turns from exploring to training its best.
+
+New trials are begun only while one could still get as far as the leader is. From half of the time on, a growing share
+of the slots belongs to the leaders: fewer of them every time, each on more slots, whoever gains most by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Job
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.elastic.affordable import affordable_slots
+from shoestring.policies.search.elastic.hypersched_forecast import Outlook, outlook, widths_by_gain
+from shoestring.policies.search.elastic.leaving import leave_after_this_step, wanted_slots
+from shoestring.policies.search.halving.climbing import Climb
+from shoestring.policies.search.halving.rungs import Ladder, as_they_come, rung_steps
+from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, planned, supplied
+from shoestring.policies.search.seer.terms import Parameters, provision_s
+
+LEADERS = "leaders:"
+SHARES = (0.25, 0.5, 0.75, 1.0)
+"""Of the slots, for the leaders, at each of their turns."""
+FIRST_TURN, LAST_TURN = 0.5, 0.9
+"""Of the time; the turns between are evenly spaced."""
+
+
+@dataclass(frozen=True)
+class HyperSched:
+    parameters: Parameters
+    eta: int = 4
+    grace_steps: int = 1
+    wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS | {e.TimerFired}
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        if state.phase != "running":
+            return
+        if isinstance(event, e.RunStarted | e.UserAsked):
+            yield from self._next_turn(state)
+        climb = state.memo(self, lambda: Climb([self._ladder(state)]))
+        climb.catch_up(state)
+        yield from climb.ladders[0].cut_off(state)
+        if isinstance(event, e.TimerFired) and event.name.startswith(LEADERS):
+            yield from self._lead(state, int(event.name.removeprefix(LEADERS)))
+            yield from self._next_turn(state)
+        yield from self._fill(state, climb.ladders[0])
+
+    def _ladder(self, state: RunView) -> Ladder:
+        spec = state.spec
+        steps = rung_steps(min(self.grace_steps, spec.max_steps), self.eta, spec.max_steps)
+        return Ladder(steps, self.eta, planned(spec), as_they_come, minimize=spec.direction == "minimize")
+
+    # -- ASHA ------------------------------------------------------------------------------------------------------
+    def _fill(self, state: RunView, ladder: Ladder) -> Iterator[d.Decision]:
+        """Whoever may go on, then new trials while exploring pays."""
+        spec, width = state.spec, self._width(state)
+        cluster = affordable_slots(state, self.parameters)
+        while cluster - wanted_slots(state) >= width:
+            decided = len(state.taken)
+            yield from ladder.send_on(state)
+            if len(state.taken) > decided:
+                continue
+            if len(state.jobs) >= planned(spec) or not self._explores(state):
+                return
+            job, number = state.next_job(), len(state.jobs)
+            config, origin = supplied(state, number, job, AT_RANDOM)
+            yield d.AddJob(job=job, config=config, tags={"rung": 0}, why=f"trial {number + 1}, {origin}")
+            step = ladder.first_step
+            yield d.RunJob(
+                job=job, until_step=step, slots=width, why=f"its first rung is step {step} of {spec.max_steps}"
+            )
+
+    def _explores(self, state: RunView) -> bool:
+        """Could a trial that begins now get as far as the leader is?"""
+        if state.best is None:
+            return True
+        leader = state.jobs[state.best]
+        trained_s = sum(pace.seconds for pace in leader.paces.values())
+        if leader.segment is not None:
+            trained_s += state.segments[leader.segment].pace.seconds
+        return trained_s < _left_s(state)
+
+    # -- leaders ---------------------------------------------------------------------------------------------------
+    def _lead(self, state: RunView, turn: int) -> Iterator[d.Decision]:
+        """The best, by what they would come to, on their share of the slots; the best of the others keep the rest."""
+        width, cluster, max_steps = self._width(state), affordable_slots(state, self.parameters), state.spec.max_steps
+        left_s = _left_s(state)
+        known = [known for job in state.jobs.values() if not job.over and (known := outlook(state, job)) is not None]
+        if not known:
+            return
+        share = max(width, int(cluster * SHARES[min(turn, len(SHARES)) - 1]))
+        known.sort(key=lambda one: (one.forecast(width, left_s, max_steps), one.job.number))
+        leaders = known[: max(1, share // (width * 2**turn))]
+        widest = min(self.parameters.p_max * state.spec.slots, share)
+        widths = widths_by_gain(leaders, share, narrowest=width, widest=widest, left_s=left_s, max_steps=max_steps)
+        chosen = {leader.job.id for leader in leaders}
+        yield from self._make_room(state, [one.job for one in known if one.job.id not in chosen], cluster - share)
+        for place, (leader, slots) in enumerate(zip(leaders, widths, strict=True)):
+            yield from _give(state, leader, max(slots, leader.job.slots), place)
+
+    def _make_room(self, state: RunView, others: list[Job], room: int) -> Iterator[d.Decision]:
+        for job in others:
+            if not job.wanted:
+                continue
+            if job.slots <= room:
+                room -= job.slots
+                continue
+            yield d.PauseJob(job=job.id, why="its slots go to the leaders")
+            yield from leave_after_this_step(state, job)
+
+    # -- clock -----------------------------------------------------------------------------------------------------
+    def _next_turn(self, state: RunView) -> Iterator[d.Decision]:
+        spec = state.spec
+        start = state.started_at + provision_s(spec, self.parameters)
+        span = state.deadline_at - spec.wind_down_s - start
+        for turn in range(1, len(SHARES) + 1):
+            at = start + span * (FIRST_TURN + (LAST_TURN - FIRST_TURN) * (turn - 1) / (len(SHARES) - 1))
+            if at > state.now:
+                why = f"{SHARES[turn - 1]:.0%} of the slots go to the leaders then"
+                yield d.WakeAt(name=f"{LEADERS}{turn}", at=at, why=why)
+                return
+
+    def _width(self, state: RunView) -> int:
+        return self.parameters.p_min * state.spec.slots
+
+
+def _give(state: RunView, leader: Outlook, slots: int, place: int) -> Iterator[d.Decision]:
+    job, max_steps = leader.job, state.spec.max_steps
+    if job.wanted and job.slots == slots and job.until_step == max_steps:
+        return
+    yield d.RunJob(
+        job=job.id,
+        until_step=max_steps,
+        slots=slots,
+        why=f"leader {place + 1}, at {leader.job.values[-1]:.4g}: {slots} slots to the end",
+    )
+
+
+def _left_s(state: RunView) -> float:
+    return max(0.0, state.deadline_at - state.spec.wind_down_s - state.now)

@@ -1,0 +1,68 @@
+"""Hyperband: successive halving with several first rungs at once, because nobody knows how early a trial can be judged.
+
+A bracket that starts low tries many configurations and trusts early values; the last bracket trains few, all to the
+end. Brackets share the machines: while one waits for the last of a rung, the next one's trials run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.halving.climbing import climb
+from shoestring.policies.search.halving.rungs import Ladder, when_all_are_in
+from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, planned
+
+
+@dataclass(frozen=True)
+class Hyperband:
+    """Differs from the usual form: a study has the number of trials that was asked for, so the brackets share it in
+    the proportion of their usual sizes, instead of being repeated for as long as there is money."""
+
+    eta: int = 3
+    grace_steps: int = 1
+    """No bracket starts below this step."""
+    sampler: Sampler = AT_RANDOM
+    """Where new trials come from."""
+    wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        return climb(state, self, self._ladders, self.sampler)
+
+    def _ladders(self, state: RunView) -> list[Ladder]:
+        spec = state.spec
+        brackets = bracket_steps(spec.max_steps, self.eta, self.grace_steps)
+        shares = deal(planned(spec), [usual_size(len(brackets), len(steps), self.eta) for steps in brackets])
+        return [
+            Ladder(steps, self.eta, share, when_all_are_in, minimize=spec.direction == "minimize")
+            for steps, share in zip(brackets, shares, strict=True)
+        ]
+
+
+def bracket_steps(max_steps: int, eta: int, grace_steps: int) -> list[tuple[int, ...]]:
+    """The rungs of each bracket, the one that starts lowest first."""
+    halvings = 0
+    while grace_steps * eta ** (halvings + 1) <= max_steps:
+        halvings += 1
+    return [tuple(max_steps // eta**more for more in range(first, -1, -1)) for first in range(halvings, -1, -1)]
+
+
+def usual_size(brackets: int, rungs: int, eta: int) -> int:
+    """How many trials Hyperband gives a bracket, so that all brackets cost about the same."""
+    return math.ceil(brackets / rungs * float(eta) ** (rungs - 1))
+
+
+def deal(trials: int, sizes: list[int]) -> list[int]:
+    """Whole numbers in the proportion of the sizes that add up to the trials, by largest remainder."""
+    exact = [trials * size / sum(sizes) for size in sizes]
+    shares = [math.floor(share) for share in exact]
+    by_remainder = sorted(range(len(sizes)), key=lambda bracket: (shares[bracket] - exact[bracket], bracket))
+    for bracket in by_remainder[: trials - sum(shares)]:
+        shares[bracket] += 1
+    return shares

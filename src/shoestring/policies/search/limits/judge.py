@@ -1,0 +1,91 @@
+"""What every trial at rest has taken, and whether it keeps the limits of the run, is put on record.
+
+In every recipe of a run that has constraints or fractions: the best trial of a run keeps all of its limits, whoever
+searches. It goes before the search, which finds the verdict on what it learns from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Job
+from shoestring.kernel.types import JobId
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.limits.trial_cost import Taken, taken
+from shoestring.space.constraints import COST, SECONDS, Constraint
+from shoestring.units import show_duration, show_usd
+
+ENDED = "ended_at_a_limit"
+"""The tag of a trial that was ended as it went beyond a limit, and judged there and then."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    wants: ClassVar[frozenset[Waker]] = frozenset({e.SegmentEnded, e.LeaseEnded, d.PauseJob, d.DropJob})
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        for job_id in state.memo(self, _Rested).since_last(state):
+            verdict = verdict_on(state, state.jobs[job_id])
+            if verdict is not None:
+                yield verdict
+
+
+class _Rested:
+    """How far `state.rests` was read. Lost, all are looked at again, and those with a verdict are left alone."""
+
+    def __init__(self) -> None:
+        self._read = 0
+        self._leaving: list[JobId] = []
+        """At rest by name, while a segment of theirs is still on its way out."""
+
+    def since_last(self, state: RunView) -> list[JobId]:
+        fresh = dict.fromkeys([*self._leaving, *(rest.job for rest in state.rests[self._read :])])
+        self._read = len(state.rests)
+        self._leaving = [job for job in fresh if state.jobs[job].segment is not None and not state.jobs[job].wanted]
+        return [job for job in fresh if state.jobs[job].segment is None]
+
+
+def verdict_on(state: RunView, job: Job) -> d.JudgeJob | None:
+    """None if it runs again, or if nothing has changed since it was judged."""
+    if job.wanted or ENDED in job.tags:
+        return None
+    spent = taken(state, job)
+    seconds = None if spent is None else spent.seconds
+    judged = bool(state.spec.constraints) and job.fraction == 1.0
+    if seconds == job.seconds and (job.feasible is not None or not judged):
+        return None
+    broken = list(_broken(state.spec.constraints, job, spent)) if judged else []
+    length = "nothing is known of its training"
+    if spent is not None:
+        length = f"{show_duration(spent.seconds)} of training, {show_usd(spent.usd)}"
+    return d.JudgeJob(
+        job=job.id,
+        seconds=seconds,
+        usd=None if spent is None else spent.usd,
+        feasible=not broken if judged else None,
+        why="; ".join([length, *(broken or (["keeps every limit"] if judged else []))]),
+    )
+
+
+def measured(job: Job, seconds: float | None, usd: float | None) -> Mapping[str, float]:
+    """All of a trial that a limit can be on: what it reported last, and what the floor has measured."""
+    reported = {name: value for name, value in job.latest.items() if name not in (SECONDS, COST)}
+    floor = {SECONDS: seconds, COST: usd}
+    return {**reported, **{name: value for name, value in floor.items() if value is not None}}
+
+
+def _broken(constraints: tuple[Constraint, ...], job: Job, spent: Taken | None) -> Iterator[str]:
+    """Each limit that is not known to be kept, and why not, in words."""
+    values = measured(job, *(spent or (None, None)))
+    for limit in constraints:
+        value = values.get(limit.metric)
+        if value is None:
+            known = "measured" if limit.metric in (SECONDS, COST) else "reported"
+            yield f"{limit.metric} was not {known}, so {limit} cannot be told to hold"
+        elif not limit.holds(value):
+            yield f"breaks {limit} with {limit.show(value)}"

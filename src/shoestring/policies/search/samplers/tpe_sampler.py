@@ -1,0 +1,104 @@
+"""Configurations drawn from a model of the trials so far: reads a study for `tpe`."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from shoestring.kernel.types import JobId
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.samplers.parzen import Row
+from shoestring.policies.search.samplers.protocol import AT_RANDOM, Drawn
+from shoestring.policies.search.samplers.tpe import MOST_OTHERS, as_row, evenly, good_count, suggest
+
+Ranked = tuple[float, int, JobId, Row]
+"""Smaller is better: the value, then who came first."""
+
+MOST_FAILED = 50
+MOST_PENDING = 50
+
+
+@dataclass(frozen=True)
+class FromModel:
+    """Values are only compared at one step, the largest at which enough trials came to rest; the good ones are among
+    those. Trials left behind at smaller steps count as bad, save the best there, who may still be sent on: if the
+    model knew only who came far, all would look alike, and what was tried and given up would look new. Trials that
+    failed, diverged or reported nothing are bad at every step.
+
+    Differs from BOHB in that: there the model knows the trials of its one step, and no others.
+
+    Trials that have never come to rest count as bad too: nobody knows yet, but what is drawn beside them should lie
+    elsewhere, or a large cluster would try one place many times over. A trial that rests on a rung or was sent on from
+    one has shown something already and does not count as pending.
+    """
+
+    startup: int = 10
+    """Until so many trials can be compared, configurations are drawn at random."""
+    gamma: float = 0.15
+    """The best part of the trials, which new ones should resemble."""
+    candidates: int = 24
+    """How many configurations are drawn, to take the most promising."""
+    random_share: float = 0.0
+    """So much of what is drawn ignores the model, in case it is wrong."""
+
+    def draw(self, state: RunView, job: JobId) -> Drawn:
+        observed = state.memo(self, _Observed)
+        observed.catch_up(state)
+        step = observed.largest_step(self.startup)
+        if step is None or (self.random_share and state.fixed_rng(f"share:{job}").random() < self.random_share):
+            return AT_RANDOM.draw(state, job)
+        good, others, trials = observed.split(step, self.gamma)
+        others += observed.pending(state)
+        rng = state.fixed_rng(f"model:{job}")
+        config = suggest(state.spec.space, good, others, rng, candidates=self.candidates)
+        return Drawn(config, f"drawn from the model of {trials} trials")
+
+
+class _Observed:
+    """What `state.rests` says, ranked at each step: a memo, rebuilt whenever it is missing."""
+
+    def __init__(self) -> None:
+        self._at_step: dict[int, list[Ranked]] = {}
+        self._failed: list[Row] = []
+        self._furthest: dict[JobId, int] = {}
+        """The largest step at which each trial came to rest."""
+        self._read = 0
+
+    def catch_up(self, state: RunView) -> None:
+        rests, space = state.rests, state.spec.space
+        sign = 1.0 if state.spec.direction == "minimize" else -1.0
+        for order in range(self._read, len(rests)):
+            rest = rests[order]
+            if rest.status == "paused" and rest.step < rest.until_step:
+                continue  # paused by somebody else on its way: it comes to rest once more
+            self._furthest[rest.job] = rest.until_step
+            row = as_row(space, state.jobs[rest.job].config)
+            value = math.nan if rest.value is None or rest.status in ("failed", "dropped") else sign * rest.value
+            if value < math.inf:
+                insort(self._at_step.setdefault(rest.until_step, []), (value, order, rest.job, row))
+            else:
+                self._failed.append(row)
+        self._read = len(rests)
+
+    def largest_step(self, enough: int) -> int | None:
+        return max((step for step, ranked in self._at_step.items() if len(ranked) >= enough), default=None)
+
+    def split(self, step: int, gamma: float) -> tuple[list[Row], list[Row], int]:
+        """The good trials at a step, the others there and left behind below, and how many there are in all."""
+        ranked = self._at_step[step]
+        best = good_count(len(ranked), gamma)
+        others = [row for _, _, _, row in evenly(ranked, MOST_OTHERS, after=best)]
+        for below, left in self._at_step.items():
+            if below < step:
+                some = evenly(left, MOST_OTHERS, after=good_count(len(left), gamma))
+                others += [row for _, _, job, row in some if self._furthest[job] < step]
+        good = [row for _, _, _, row in ranked[:best]]
+        return good, evenly(others, MOST_OTHERS) + evenly(self._failed, MOST_FAILED), len(self._furthest)
+
+    def pending(self, state: RunView) -> list[Row]:
+        """Of the trials that have never come to rest, those that began to wait last first."""
+        jobs = chain(reversed(list(state.waiting)), (segment.job for segment in state.segments.values()))
+        fresh = islice((job for job in jobs if job not in self._furthest), MOST_PENDING)
+        return [as_row(state.spec.space, state.jobs[job].config) for job in fresh]

@@ -1,0 +1,286 @@
+"""SEER's plan in dollars: what the cloud bills for a plan, and the largest plan that a budget and a deadline allow.
+
+The paper counts slots times minutes. A cloud bills whole machines, from the moment each is granted until it is given
+back, with a least charge; it needs time to bring machines up, and trials need time to get off them. The plan here is
+the paper's for the slot-time that, so billed, costs no more than the budget. Times count in seconds from the first
+grant: what comes before is `provision_s`, and nobody is charged for it.
+
+Differs from the paper: a stage uses all slots of the machines it pays for (more trials go on, or wider ones), and the
+money that is left when no machine more can be paid buys time: the first elimination that frees machines comes later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from shoestring.errors import SpecError
+from shoestring.kernel.types import BillingName, Fact
+from shoestring.market.billing import HOUR_S, new_lease_usd
+from shoestring.policies.search.seer.plan import Bracket, Plan, Request, Stage, plan
+from shoestring.policies.search.seer.slots import deal, widths_up_to
+from shoestring.units import parse_duration_s, parse_usd, show_duration, show_usd
+
+SEATED, RENEWED = 1.5, 2.0
+"""Wind-downs for which a machine must be prepaid at least: when it comes up, or nobody is seated on it any more, and
+while it is in use, or it is not renewed in time."""
+LEAST_LEASE_S = 60.0
+"""The guard refuses to rent for less, and clouds charge it anyway."""
+
+
+class Terms(Fact, frozen=True, kw_only=True):
+    """What a plan is made for: money, time, and the machine it is spent on."""
+
+    deadline_s: float
+    budget_usd: float
+    slots: int
+    """Of one machine."""
+    usd_per_hour: float
+    ceiling_usd_per_hour: float = 0.0
+    """What the guard sets aside for an hour, where the price may rise; it never counts as less than the price."""
+    billing: BillingName = "per_second"
+    most_machines: int
+    provision_s: float = 0.0
+    """From the request to the first grant."""
+    wind_down_s: float = 0.0
+    """From the end of a stage until the last of its machines is given back."""
+    t_min_s: float
+    eta: float = 4.0
+    nu: float = 2.0
+    p_min: int = 1
+    p_max: float = math.inf
+
+    @property
+    def training_s(self) -> float:
+        """What is left of the deadline when machines are there, until they must be given back."""
+        return self.deadline_s - self.provision_s - self.wind_down_s
+
+    def lease_usd(self, held_s: float) -> float:
+        """The bill of one machine that is given back after so long."""
+        return new_lease_usd(self.billing, held_s, self.usd_per_hour)
+
+    def advance_usd(self, ahead_s: float) -> float:
+        """What the guard sets aside for one machine that is prepaid for so long."""
+        return new_lease_usd(self.billing, ahead_s, max(self.usd_per_hour, self.ceiling_usd_per_hour))
+
+
+class BilledPlan(Fact, frozen=True, kw_only=True):
+    plan: Plan
+    machines: tuple[int, ...]
+    """In each stage; never more than in the one before."""
+    usd: float
+    """What all of them are billed, together."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.plan.stages
+
+
+def billed_plan(terms: Terms) -> BilledPlan:
+    """The plan that uses the budget, or a SpecError that names the least that would do."""
+    check_feasible(terms)
+    stages = _largest(terms).stages
+    lengths = [stage.stop - stage.start for stage in stages]
+    machines = more_machines(terms, lengths, [_machines(terms, stage.slots) for stage in stages])
+    lengths = more_time(terms, lengths, machines)
+    return BilledPlan(
+        plan=Plan(stages=_seated(terms, stages, lengths, machines)),
+        machines=tuple(machines),
+        usd=bill_usd(terms, lengths, machines),
+    )
+
+
+def bill_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> float:
+    """Whole machines, each from the first grant until the end of the last stage that needs it, and the way out."""
+    usd, stop = 0.0, 0.0
+    for length, held, needed_next in zip(lengths, machines, [*machines[1:], 0], strict=True):
+        stop += length
+        if held > needed_next:
+            usd += (held - needed_next) * terms.lease_usd(stop + terms.wind_down_s)
+    return usd
+
+
+def least_budget_usd(terms: Terms) -> float:
+    """One trial, on as few slots and for as short as the terms allow."""
+    one = max(terms.lease_usd(terms.t_min_s + terms.wind_down_s), terms.advance_usd(_first_advance_s(terms)))
+    return _machines(terms, terms.p_min) * one
+
+
+def least_deadline_s(terms: Terms) -> float:
+    """No machine is rented for less than a minute."""
+    return max(LEAST_LEASE_S, terms.provision_s + terms.t_min_s + terms.wind_down_s)
+
+
+def check_feasible(terms: Terms) -> None:
+    """A SpecError if not even one trial can be trained, naming the least that would do."""
+    needed = _machines(terms, terms.p_min)
+    if needed > terms.most_machines:
+        raise SpecError(
+            f"p_min={terms.p_min} is {needed} machines, more than max_machines={terms.most_machines}",
+            hint="lower p_min, raise max_machines or allow larger machines",
+        )
+    if not feasible(terms):
+        raise infeasible(terms, least_budget_usd(terms), least_deadline_s(terms))
+
+
+def feasible(terms: Terms) -> bool:
+    return terms.deadline_s >= least_deadline_s(terms) and terms.budget_usd >= least_budget_usd(terms)
+
+
+def infeasible(terms: Terms, usd: float, seconds: float) -> SpecError:
+    """The sentence, with the least budget and deadline that would do."""
+    needed = _machines(terms, terms.p_min)
+    return SpecError(
+        f"a budget of {show_usd(terms.budget_usd)} and a deadline of {show_duration(terms.deadline_s)} do not allow a "
+        f"single trial of {show_duration(terms.t_min_s)} on {needed} machine{'' if needed == 1 else 's'} at "
+        f"{show_usd(terms.usd_per_hour)} an hour",
+        hint=f"the least that would do is a budget of {_usd_that_suffices(usd)} "
+        f"and a deadline of {_time_that_suffices(seconds)}",
+    )
+
+
+def _largest(terms: Terms) -> Plan:
+    """The paper's plan for the most slot-time that can be paid for, found by bisection."""
+    least = terms.p_min * terms.t_min_s
+    most = terms.most_machines * terms.slots * terms.training_s
+    usd_per_hour = terms.lease_usd(HOUR_S)
+    if usd_per_hour > 0:
+        most = min(most, terms.budget_usd / usd_per_hour * HOUR_S * terms.slots)
+    found = plan(_request(terms, least))
+    low, high = least, max(least, most)
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        made = plan(_request(terms, middle))
+        lengths = [stage.stop - stage.start for stage in made.stages]
+        if can_be_had(terms, lengths, [_machines(terms, stage.slots) for stage in made.stages]):
+            low, found = middle, made
+        else:
+            high = middle
+        if high <= low * 1.001:
+            break
+    return found
+
+
+def _request(terms: Terms, budget: float) -> Request:
+    return Request(
+        deadline=terms.training_s,
+        budget=budget,
+        eta=terms.eta,
+        nu=terms.nu,
+        p_min=terms.p_min,
+        p_max=terms.p_max,
+        t_min=terms.t_min_s,
+    )
+
+
+def can_be_had(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
+    """Are there so many machines, is their bill within the budget, and can they be prepaid on the way to it?"""
+    return (
+        machines[0] <= terms.most_machines
+        and bill_usd(terms, lengths, machines) <= terms.budget_usd
+        and machines[0] * terms.advance_usd(_first_advance_s(terms)) <= terms.budget_usd
+        and _prepaid_usd(terms, lengths, machines) <= terms.budget_usd
+    )
+
+
+def _prepaid_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> float:
+    """The most that is billed and set aside when a stage is about to end. The last one need not be prepaid any more."""
+    ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
+    most, accrued = 0.0, 0.0
+    for length, held in zip(lengths[:-1], machines[:-1], strict=True):
+        accrued += held * terms.usd_per_hour * length / HOUR_S
+        most = max(most, accrued + held * ceiling * RENEWED * terms.wind_down_s / HOUR_S)
+    return most
+
+
+def _first_advance_s(terms: Terms) -> float:
+    """A machine is prepaid from the request on, although it is billed only from the grant."""
+    return terms.provision_s + SEATED * terms.wind_down_s
+
+
+def more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -> list[int]:
+    """One machine more for a stage, as long as money lasts; the stage on which least was spent is asked first, because
+    successive halving spends the same on each."""
+    while True:
+        limits = [terms.most_machines, *machines]
+        by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
+        for k in by_spending:
+            more = [*machines[:k], machines[k] + 1, *machines[k + 1 :]]
+            if machines[k] < limits[k] and can_be_had(terms, lengths, more):
+                machines = more
+                break
+        else:
+            return machines
+
+
+def more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
+    """What is left over pays for time: the end comes later if the deadline allows it, else the first elimination that
+    frees machines does, at most by half a stage."""
+    last = len(lengths) - 1
+    spare_s = terms.training_s - math.fsum(lengths)
+
+    def end_later(by_s: float) -> list[float]:
+        return [*lengths[:last], lengths[last] + by_s]
+
+    lengths = end_later(_longest(spare_s, lambda s: can_be_had(terms, end_later(s), machines)))
+    frees = next((k for k in range(last) if machines[k] > machines[k + 1]), None)
+    if frees is None:
+        return lengths
+
+    def eliminate_later(by_s: float) -> list[float]:
+        moved = list(lengths)
+        moved[frees] += by_s
+        moved[frees + 1] -= by_s
+        return moved
+
+    most_s = min(lengths[frees], lengths[frees + 1]) / 2
+    return eliminate_later(_longest(most_s, lambda s: can_be_had(terms, eliminate_later(s), machines)))
+
+
+def _seated(
+    terms: Terms, stages: Sequence[Stage], lengths: Sequence[float], machines: Sequence[int]
+) -> tuple[Stage, ...]:
+    """The stages with every slot dealt out that is paid for."""
+    widths = widths_up_to(terms.p_max, [bracket.slots for bracket in stages[0].brackets], terms.nu, terms.slots)
+    seated: list[Stage] = []
+    start, most_trials = 0.0, math.inf
+    for stage, length, held in zip(stages, lengths, machines, strict=True):
+        planned = {bracket.slots: bracket.trials for bracket in stage.brackets}
+        counts = deal(held * terms.slots, widths, [planned.get(width, 0) for width in widths], most_trials)
+        brackets = tuple(Bracket(trials=n, slots=p) for n, p in zip(counts, widths, strict=True) if n)
+        seated.append(Stage(start=start, stop=start + length, brackets=brackets))
+        start += length
+        most_trials = max(1, sum(counts) // 2)
+    return tuple(seated)
+
+
+def _machines(terms: Terms, slots: int) -> int:
+    """As many as hold these slots: a gang may span machines. A stage that rounding has left empty holds one trial."""
+    return math.ceil(max(slots, terms.p_min) / terms.slots)
+
+
+def _longest(most_s: float, fits: Callable[[float], bool]) -> float:
+    if most_s <= 0 or fits(most_s):
+        return max(0.0, most_s)
+    low, high = 0.0, most_s
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _usd_that_suffices(usd: float) -> str:
+    """As shown, it is no less than what is needed."""
+    for digits in range(2, 12):
+        up = math.ceil(usd * 10**digits) / 10**digits
+        if usd <= parse_usd(show_usd(up)) <= usd * 1.1:
+            return show_usd(up)
+    return f"${usd!r}"
+
+
+def _time_that_suffices(seconds: float) -> str:
+    for unit in (1, 60, 3600):
+        up = math.ceil(seconds / unit) * unit
+        if parse_duration_s(shown := show_duration(up)) >= seconds:
+            return shown
+    return f"{math.ceil(seconds)}s"

@@ -1,0 +1,172 @@
+"""Theta: every trial is trained part of the way, its curve tells what it would come to, and only the best go on."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right, insort
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
+from shoestring.kernel.records import Job, Rest
+from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.halving.rungs import HOPELESS, UNTOLD, Standing
+from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, has_room, planned, supplied
+from shoestring.policies.search.theta.theta_stages import boundaries, note_stage
+
+CURVES = ("blend", "ensemble", "earlycurve", "slaq", "last_value")
+"""The curve models there are (`shoestring.models.curves.registry`), the default first."""
+EXPECTED = "expected"
+"""Tag: what the trial was expected to come to when it came to rest; null if it had reported nothing. A tag, because a
+prediction must not change when the curve grows longer or a checkpoint is lost."""
+RESTED = "plateau"
+"""Tag: the step at which its curve was found to have come to rest."""
+
+PLATEAU_SHARE, PLATEAU_POINTS = 0.2, 10
+"""A plateau must have lasted for this share of all steps and so many reports."""
+
+
+@dataclass(frozen=True)
+class Theta:
+    """All to theta x max_steps; then the top mcnt from their checkpoints.  Paper: SpotTune Alg. 1 l.48-53
+
+    Differs from the paper: a trial that cannot be among the top mcnt any more, because as many are expected to end
+    better, is dropped without waiting for the others, so that its checkpoints can go.
+    """
+
+    theta: float = 0.7
+    mcnt: int = 3
+    curve: str = CURVES[0]
+    plateau: float = 1e-5
+    """A curve whose level has moved by less than this part of itself has come to rest: its trial stops before theta."""
+    sampler: Sampler = AT_RANDOM
+    wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS | {e.JobReported}
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
+        if state.phase != "running":
+            return
+        if isinstance(event, e.JobReported):
+            job = state.jobs[event.job]
+            if job.segment == event.segment and job.status == "running" and job.values:
+                yield from note_stage(job, event)
+                yield from self._watch(state.spec, job)
+            return
+        arrivals = state.memo(self, Arrivals)
+        yield from self._read_on(state, arrivals)
+        if arrivals.count >= planned(state.spec):
+            yield from self._send_on(state, arrivals)
+        while has_room(state) and len(state.jobs) < planned(state.spec):
+            yield from self._new_trial(state)
+
+    def halt_step(self, spec: RunSpec) -> int:
+        return max(1, math.ceil(self.theta * spec.max_steps - 1e-9))
+
+    # -- on the way ------------------------------------------------------------------------------------------------
+    def _watch(self, spec: RunSpec, job: Job) -> Iterator[d.Decision]:
+        from shoestring.models.curves.facts import diverged, recent_movement
+
+        if diverged(job.values[0], job.best, job.values[-1]):
+            yield d.DropJob(job=job.id, why=f"diverged: its {spec.metric} at step {job.step} is {job.values[-1]:.4g}")
+            return
+        if job.step >= self.halt_step(spec) or not job.checkpoints:
+            return  # it stops there anyway, or would begin anew
+        before = bisect_right(job.steps, job.step - PLATEAU_SHARE * spec.max_steps)
+        window = max(PLATEAU_POINTS, len(job.steps) - before)
+        moved = recent_movement(job.values, window) if before else math.inf
+        if moved < self.plateau:
+            why = f"on a plateau: its {spec.metric} moved by {moved:.1e} of itself in {window} reports"
+            yield d.TagJob(job=job.id, tags={RESTED: job.step}, why=why)
+            yield d.PauseJob(job=job.id, why=why)
+
+    # -- at theta --------------------------------------------------------------------------------------------------
+    def _read_on(self, state: RunView, arrivals: Arrivals) -> Iterator[d.Decision]:
+        """Rank who has come to rest since, and drop whoever has mcnt others before it."""
+        rests = state.rests
+        while arrivals.read < len(rests):
+            order, rest = arrivals.read, rests[arrivals.read]
+            job = state.jobs[rest.job]
+            if job.status == "paused" and job.segment is not None and job.until_step == rest.until_step:
+                return  # told to stop, and still saving: its turn comes when it has
+            arrivals.read += 1
+            if not self._arrived(state.spec, rest, job):
+                continue
+            arrivals.count += 1
+            standing = yield from self._standing(state.spec, rest, job)
+            insort(arrivals.leaders, (standing, order, job.id))
+            if len(arrivals.leaders) > self.mcnt or standing == HOPELESS:
+                behind = state.jobs[arrivals.leaders.pop()[2]]
+                if not behind.over:
+                    better = "another is" if self.mcnt == 1 else f"{self.mcnt} others are"
+                    yield d.DropJob(job=behind.id, why=f"{_promise(behind)}, {better} expected to end better")
+
+    def _arrived(self, spec: RunSpec, rest: Rest, job: Job) -> bool:
+        if rest.until_step != self.halt_step(spec):
+            return False  # one of those that went on
+        if rest.status != "paused" or rest.step >= rest.until_step:
+            return True
+        rested = job.tags.get(RESTED)
+        return isinstance(rested, int) and rest.step >= rested
+
+    def _standing(self, spec: RunSpec, rest: Rest, job: Job) -> Generator[d.Decision, None, float]:
+        """What it will be worth, smaller is better."""
+        if EXPECTED in job.tags:
+            value = job.tags[EXPECTED]
+        elif job.status == "finished":
+            value = rest.value
+        elif job.over:
+            return HOPELESS
+        else:
+            value = yield from self._predicted(spec, job)
+        if not isinstance(value, float | int):
+            return UNTOLD
+        return HOPELESS if math.isnan(value) else spec.rank(value)[1]
+
+    def _predicted(self, spec: RunSpec, job: Job) -> Generator[d.Decision, None, float | None]:
+        if not job.values:
+            yield d.TagJob(job=job.id, tags={EXPECTED: None}, why="it has reported nothing to go by")
+            return None
+        from shoestring.models.curves.registry import curve_model
+
+        model = curve_model(self.curve)
+        mean, deviation = model.predict(job.steps, job.values, spec.max_steps, spec.direction, boundaries(job))
+        if not math.isfinite(mean):
+            return math.nan
+        why = f"expected at step {spec.max_steps}: {spec.metric} {mean:.4g}, give or take {deviation:.2g}"
+        yield d.TagJob(job=job.id, tags={EXPECTED: mean}, why=why)
+        return mean
+
+    def _send_on(self, state: RunView, arrivals: Arrivals) -> Iterator[d.Decision]:
+        spec = state.spec
+        for rank, (_, _, job_id) in enumerate(arrivals.leaders, 1):
+            job = state.jobs[job_id]
+            if job.status == "paused" and job.until_step < spec.max_steps:
+                why = f"{_promise(job)}, number {rank} of {arrivals.count}: on to the end"
+                yield d.RunJob(job=job_id, until_step=spec.max_steps, slots=job.slots, why=why)
+
+    def _new_trial(self, state: RunView) -> Iterator[d.Decision]:
+        spec, number, job = state.spec, len(state.jobs), state.next_job()
+        config, origin = supplied(state, number, job, self.sampler)
+        halt = self.halt_step(spec)
+        yield d.AddJob(job=job, config=config, why=f"{number + 1} of {planned(spec)}, {origin}")
+        yield d.RunJob(
+            job=job, until_step=halt, slots=spec.slots, why=f"to step {halt} of {spec.max_steps}, where all are judged"
+        )
+
+
+def _promise(job: Job) -> str:
+    expected = job.tags.get(EXPECTED)
+    return f"expected to come to {expected:.4g}" if isinstance(expected, float | int) else "nothing is known of it"
+
+
+class Arrivals:
+    """How much of `state.rests` was read, and what came of it: a memo, rebuilt whenever it is missing."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.count = 0
+        self.leaders: list[Standing] = []
+        """The best mcnt of those that have arrived, best first."""

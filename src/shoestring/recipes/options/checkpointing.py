@@ -1,0 +1,36 @@
+"""The option `checkpointing`: when to save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shoestring.kernel.policy import Policy
+from shoestring.policies.checkpointing.by_lifetime import Programme
+from shoestring.policies.checkpointing.on_notice import OnNotice
+from shoestring.policies.checkpointing.periodic import Periodic
+from shoestring.policies.checkpointing.young_daly import YoungDaly
+from shoestring.recipes.options.lifetimes import known_lives
+from shoestring.recipes.options.parse import Options
+
+if TYPE_CHECKING:
+    from shoestring.models.lifetimes.source import Lives
+
+SAVE_EVERY_S = 900.0
+HOUR_S = 3600.0
+CHECKPOINTING = ("periodic", "on_notice", "programme", "young_daly", "young_daly_1h", "none")
+
+
+def saving(options: Options, default: str, lives: Lives | None = None) -> tuple[Policy, ...]:
+    """The policy that says when to save. With none, workers still save when a notice tells them to leave."""
+    word = options.word("checkpointing", (default, *(name for name in CHECKPOINTING if name != default)))
+    match word:
+        case "periodic":
+            return (Periodic(every_s=options.seconds("every_s", SAVE_EVERY_S)),)
+        case "on_notice":
+            return (OnNotice(),)
+        case "none":
+            return ()
+    lives = lives or known_lives(options)
+    if word == "programme":
+        return (Programme(lives),)
+    return (YoungDaly(lives, mean_life_s=HOUR_S if word == "young_daly_1h" else None),)

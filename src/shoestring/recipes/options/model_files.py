@@ -1,0 +1,65 @@
+"""The option `revocations`: what is assumed, what prices of late say, or a model made by `shoestring market fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shoestring.errors import SpecError
+from shoestring.kernel.spec import RunSpec
+from shoestring.market.prices import utc
+from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
+from shoestring.recipes.options.parse import Options
+from shoestring.recipes.options.pinned_file import FileOption
+
+if TYPE_CHECKING:
+    from shoestring.models.revocation.saved import AnyModel, SavedModel
+
+OPTION = "revocations"
+ASSUMED, FREQUENCY = "assumed", "frequency"
+LEARN_NOTHING = ("frequency", "prior")
+"""Saved models that ask the past each time, or nobody: whatever they were made from, they know nothing of it."""
+MODEL_FILE = FileOption(OPTION, (ASSUMED, FREQUENCY), "revocation model", "shoestring market fit")
+
+
+def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedRate | FromPrices:
+    """As the option says; a placement has its own default."""
+    match options.text(OPTION, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
+        case "assumed":
+            return AssumedRate()
+        case "frequency":
+            return FromPrices()
+        case path:
+            return FromPrices(_checked(_read(path).model, options.spec))
+
+
+def refuse_hindsight(spec: RunSpec, start: float) -> None:
+    """A model that was trained on the prices of the run itself would know what is to come."""
+    path = MODEL_FILE.named(spec)
+    if path is None:
+        return
+    saved = _read(path)
+    if saved.name in LEARN_NOTHING or saved.trained_until <= start:
+        return
+    raise SpecError(
+        f"options.{OPTION}: this model has seen prices until {utc(saved.trained_until)}, and the run plays prices from "
+        f"{utc(start)} on: it would know what is to come",
+        hint="train it on older prices (shoestring market fit --until), or play later ones",
+    )
+
+
+def _read(named: str) -> SavedModel:
+    from shoestring.models.revocation.saved import decoded
+
+    return decoded(*MODEL_FILE.read(named))
+
+
+def _checked(model: AnyModel, spec: RunSpec) -> AnyModel:
+    """A net knows the markets it was trained on and no others; better said now than in mid-run."""
+    nets = getattr(model, "nets", None)
+    strange = [x.offer for x in spec.listings if x.offer.spot and nets is not None and str(x.offer) not in nets]
+    if strange:
+        raise SpecError(
+            f"options.{OPTION}: this model was not trained on {strange[0]}",
+            hint="train it on prices of all machines and zones of the run, or use a model of all markets (trees)",
+        )
+    return model

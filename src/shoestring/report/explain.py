@@ -1,0 +1,277 @@
+"""Why: the journal told in words, line by line, for one trial or for the whole run.
+
+The journal is replayed beside the telling, so each line can name what an id stood for at that moment. Only what a
+person would ask about is told; timers, prepayments and single reports are in the journal for those who look there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.fold.evolve import evolve
+from shoestring.kernel.history import Entry
+from shoestring.kernel.records import Lease
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import JobId, LeaseId, SegmentId
+from shoestring.units import show_duration, show_number, show_usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One thing that happened or was decided, in words."""
+
+    since_start_s: float
+    text: str
+    jobs: tuple[JobId, ...] = ()
+    """The trials it is about."""
+
+    def __str__(self) -> str:
+        minutes, seconds = divmod(int(self.since_start_s), 60)
+        return f"{minutes // 60:d}:{minutes % 60:02d}:{seconds:02d}  {self.text}"
+
+
+class Story(tuple[Line, ...]):
+    """Lines that print as text. Times count from the start of the run, as its deadline does."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    __repr__ = __str__
+
+
+Words = Iterator[tuple[str, tuple[JobId, ...]]]
+
+
+def tell(entries: Iterable[Entry]) -> Iterator[Line]:
+    """The whole run in words."""
+    state = RunState()
+    for entry in entries:
+        event = entry.event
+        state.seq, state.now = entry.seq, max(state.now, event.at)
+        words = list(_told(_EVENTS, state, event))  # before the fold: it forgets what has ended
+        evolve(state, event)
+        for decision in entry.decisions:
+            words += _told(_DECISIONS, state, decision)
+            evolve(state, decision)
+        for text, jobs in words:
+            yield Line(since_start_s=max(0.0, event.at - state.started_at), text=text, jobs=jobs)
+
+
+def why(entries: Iterable[Entry], job: JobId) -> Story:
+    """What happened to one trial, and why."""
+    return Story(line for line in tell(entries) if job in line.jobs)
+
+
+def _told(words: dict[type, Callable[[RunState, Any], Words]], state: RunState, fact: object) -> Words:
+    teller = words.get(type(fact))
+    return iter(()) if teller is None else teller(state, fact)
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+def _run_started(state: RunState, event: e.RunStarted) -> Words:  # noqa: ARG001
+    spec = event.spec
+    yield (
+        f"{spec.kind} {spec.name} began: {spec.trials} trials of {spec.max_steps} steps, recipe {spec.recipe}, "
+        f"{show_usd(spec.budget_usd)}, {show_duration(spec.deadline_s)}",
+        (),
+    )
+
+
+def _granted(state: RunState, event: e.LeaseGranted) -> Words:
+    lease = state.leases.get(event.lease)
+    if lease is not None:
+        yield f"{lease.offer} is up, {show_duration(event.at - lease.requested_at)} after it was asked for", ()
+
+
+def _denied(state: RunState, event: e.LeaseDenied) -> Words:
+    lease = state.leases.get(event.lease)
+    if lease is not None:
+        yield f"{lease.offer} was not to be had: {event.reason.replace('_', ' ')}", ()
+
+
+def _noticed(state: RunState, event: e.RevocationNoticed) -> Words:
+    lease = state.leases.get(event.lease)
+    if lease is not None:
+        notice = show_duration(max(0.0, event.gone_at - event.at))
+        yield f"notice: {lease.offer} will be taken back in {notice}", _jobs_on(state, lease)
+
+
+def _ended(state: RunState, event: e.LeaseEnded) -> Words:
+    lease = state.leases.get(event.lease)
+    if lease is None:
+        return
+    refund = f", {show_usd(event.refunded_usd)} refunded" if event.refunded_usd else ""
+    how = {"released": "given back", "revoked": "taken back", "expired": "ran out", "lost": "lost"}[event.cause]
+    yield f"{lease.offer} {how}: {show_usd(event.charged_usd)}{refund}", _jobs_on(state, lease)
+
+
+def _passed(state: RunState, event: e.SnapshotReported) -> Words:
+    metric = state.the_spec.metric or ""
+    came_to = f": {metric} {show_number(event.metrics[metric])}" if metric in event.metrics else ""
+    yield f"told of {event.fraction:.3g} of the data on its way{came_to}", (event.job,)
+
+
+def _saved(state: RunState, event: e.CheckpointSaved) -> Words:
+    lease = _lease_of(state, event.segment)
+    if lease is not None and lease.gone_at is not None:
+        spare = show_duration(max(0.0, lease.gone_at - event.at))
+        yield f"saved on notice at step {event.step}, {spare} to spare", (event.job,)
+    else:
+        yield f"saved at step {event.step}", (event.job,)
+
+
+def _unsaved(state: RunState, event: e.CheckpointLost) -> Words:  # noqa: ARG001
+    yield f"its checkpoint at step {event.ref.step} cannot be used: {event.detail}", (event.job,)
+
+
+def _segment_ended(state: RunState, event: e.SegmentEnded) -> Words:
+    segment = state.segments.get(event.segment)
+    if segment is None:
+        return
+    job = state.jobs[segment.job]
+    unsaved = max(0, event.step - job.saved_step)
+    lost = f"; back to step {job.saved_step}, {unsaved} steps lost" if unsaved else ""
+    reason = f": {event.detail}" if event.detail else ""
+    text = {
+        "reached": f"reached step {event.step}",
+        "completed": f"its code finished at step {event.step}",
+        "halted": f"halted at step {event.step}{lost}",
+        "lost": f"its machine went at step {event.step}{lost}",
+        "failed": f"failed at step {event.step}{reason}{lost}",
+        "overran": f"ended as hung at step {event.step}{reason}{lost}",
+    }[event.cause]
+    yield text, (job.id,)
+
+
+def _asked(state: RunState, event: e.UserAsked) -> Words:
+    if event.wish != "amend":
+        yield f"you asked to {event.wish}", ()
+        return
+    spec = state.the_spec
+    budget = spec.budget_usd if event.budget_usd is None else event.budget_usd
+    deadline_s = spec.deadline_s if event.deadline_s is None else event.deadline_s
+    yield f"you set the budget to {show_usd(budget)} and the deadline to {show_duration(deadline_s)}", ()
+
+
+def _broke(state: RunState, event: e.PolicyBroke) -> Words:  # noqa: ARG001
+    yield f"a policy broke, the run is parked: {event.detail}", ()
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------------
+def _about_job(verb: str) -> Callable[[RunState, Any], Words]:
+    def words(state: RunState, decision: Any) -> Words:  # noqa: ARG001
+        yield f"{verb}: {decision.why}", (decision.job,)
+
+    return words
+
+
+def _about_segment(verb: str) -> Callable[[RunState, Any], Words]:
+    def words(state: RunState, decision: Any) -> Words:
+        segment = state.segments.get(decision.segment)
+        if segment is not None:
+            yield f"{verb}: {decision.why}", (segment.job,)
+
+    return words
+
+
+def _about_run(verb: str) -> Callable[[RunState, Any], Words]:
+    def words(state: RunState, decision: Any) -> Words:  # noqa: ARG001
+        yield f"{verb}: {decision.why}", ()
+
+    return words
+
+
+def _run_job(state: RunState, decision: d.RunJob) -> Words:  # noqa: ARG001
+    slots = f" on {decision.slots} slots" if decision.slots > 1 else ""
+    yield f"to run until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
+
+
+def _start(state: RunState, decision: d.StartSegment) -> Words:
+    before = "running again" if state.jobs[decision.job].step or decision.resume_from else "started"
+    part = f", with {decision.fraction:.3g} of the data" if decision.fraction < 1 else ""
+    yield f"{before} {decision.why}{part}", (decision.job,)
+
+
+def _plan_saves(state: RunState, decision: d.PlanSaves) -> Words:
+    segment = state.segments.get(decision.segment)
+    if segment is not None and segment.saved_at is not None:  # what every start is told is no news
+        yield f"saves from now on: {decision.why}", (segment.job,)
+
+
+def _request(state: RunState, decision: d.RequestLease) -> Words:
+    until = show_duration(decision.end_by - state.now)
+    yield (
+        f"asked for {decision.offer} for {until}, at most {show_usd(decision.reserve_usd)}: {decision.why}",
+        (),
+    )
+
+
+def _release(state: RunState, decision: d.ReleaseLease) -> Words:
+    lease = state.leases.get(decision.lease)
+    yield f"gave back {decision.lease if lease is None else lease.offer}: {decision.why}", ()
+
+
+def _refused(state: RunState, decision: d.Refused) -> Words:
+    wish = decision.wish
+    match wish:
+        case d.RequestLease():
+            yield f"refused to rent {wish.offer}: {decision.why}", ()
+        case d.ExtendLease():
+            lease = state.leases.get(wish.lease)
+            if lease is not None:
+                yield f"refused to keep {lease.offer} for longer: {decision.why}", _jobs_on(state, lease)
+        case d.StartSegment():
+            yield f"refused to start: {decision.why}", (wish.job,)
+
+
+def _conclude(state: RunState, decision: d.Conclude) -> Words:
+    best = "without a result" if decision.best is None else f"best is trial {state.jobs[decision.best].number}"
+    yield f"over, {best}: {decision.why}", () if decision.best is None else (decision.best,)
+
+
+def _jobs_on(state: RunState, lease: Lease) -> tuple[JobId, ...]:
+    return tuple(state.segments[segment].job for segment in lease.segments)
+
+
+def _lease_of(state: RunState, segment_id: SegmentId) -> Lease | None:
+    segment = state.segments.get(segment_id)
+    leases: tuple[LeaseId, ...] = () if segment is None else segment.leases
+    return state.leases.get(leases[0]) if leases else None
+
+
+_EVENTS: dict[type, Callable[[RunState, Any], Words]] = {
+    e.RunStarted: _run_started,
+    e.LeaseGranted: _granted,
+    e.LeaseDenied: _denied,
+    e.RevocationNoticed: _noticed,
+    e.LeaseEnded: _ended,
+    e.SnapshotReported: _passed,
+    e.CheckpointSaved: _saved,
+    e.CheckpointLost: _unsaved,
+    e.SegmentEnded: _segment_ended,
+    e.UserAsked: _asked,
+    e.PolicyBroke: _broke,
+}
+
+_DECISIONS: dict[type, Callable[[RunState, Any], Words]] = {
+    d.AddJob: _about_job("invented"),
+    d.RunJob: _run_job,
+    d.PauseJob: _about_job("paused"),
+    d.DropJob: _about_job("stopped early"),
+    d.JudgeJob: _about_job("judged"),
+    d.StartSegment: _start,
+    d.PlanSaves: _plan_saves,
+    d.HaltSegment: _about_segment("told to save and halt"),
+    d.SaveCheckpoint: _about_segment("told to save"),
+    d.RequestLease: _request,
+    d.ReleaseLease: _release,
+    d.WindDown: _about_run("winding down"),
+    d.Refused: _refused,
+    d.Conclude: _conclude,
+}

@@ -1,0 +1,236 @@
+"""The receipt: what a run cost, machine by machine, in figures that add up.
+
+Pure: a function of the state. Every column is rounded as a whole and the cents are handed out by largest remainder, so
+that the rows shown sum to the total shown; rounding each row by itself would be off by a cent now and then, which is
+exactly what people check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from typing import Any
+
+from shoestring.kernel.records import Account
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import LOCAL
+from shoestring.kernel.view import RunView
+from shoestring.policies.checkpointing.notice_limit import notice_warnings
+from shoestring.units import show_duration, show_usd
+
+CENTS = 2
+FINER = 4
+"""Decimal places of a receipt, and of one whose total is below a dollar, where cents would hide most of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """Dollars as they are shown: a whole number of the smallest unit, so that sums are exact."""
+
+    units: int
+    places: int = CENTS
+
+    @property
+    def usd(self) -> float:
+        return self.units / float(10**self.places)
+
+    def __str__(self) -> str:
+        whole, rest = divmod(self.units, 10**self.places)
+        return f"${whole:,}.{rest:0{self.places}d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptRow:
+    """One machine type, revocable or not, over all zones it was rented in."""
+
+    provider: str
+    machine: str
+    spot: bool
+    leases: int
+    hours: float
+    revoked: int
+    refunded: Amount
+    charged: Amount
+    on_demand: Amount
+    """What the same hours would have cost on machines nobody takes away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    name: str
+    rows: tuple[ReceiptRow, ...]
+    leases: int
+    hours: float
+    revocations: int
+    refunded: Amount
+    charged: Amount
+    on_demand: Amount
+    budget_usd: float
+    deadline_s: float
+    used_s: float
+    lost_steps: int
+    lost_s: float
+    denied: int
+    refused: int
+    open_machines: int
+    open_usd: float
+    """The most that machines still held can add."""
+    warnings: tuple[str, ...] = ()
+    """What may cost more than it should, in sentences."""
+
+    @property
+    def summary(self) -> str:
+        """The receipt in one line."""
+        return (
+            f"{self.charged} of {show_usd(self.budget_usd)} · {_count(self.revocations, 'revocation')}, "
+            f"{_work_lost(self)} · on demand: {self.on_demand}"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([*_table(self), *self.notes()])
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The table for people, a line per machine type and the total last; `TITLES` stands above it."""
+        lines = [(row.machine, _kind(row), *_figures(row, row.revoked)) for row in self.rows]
+        return [*lines, ("total", "", *_figures(self, self.revocations))]
+
+    def notes(self) -> list[str]:
+        """What the table does not hold."""
+        left = show_usd(max(0.0, self.budget_usd - self.charged.usd))
+        money = (
+            f"{self.charged} of {show_usd(self.budget_usd)} spent, {left} left" if self.budget_usd else "for nothing"
+        )
+        notes = [
+            f"{money} · {show_duration(self.used_s)} of {show_duration(self.deadline_s)} used",
+            f"{_count(self.revocations, 'revocation')}, {_work_lost(self)} · "
+            f"{self.denied} denied by the market, {self.refused} refused by the guard",
+        ]
+        if self.open_machines:
+            notes.append(f"{_count(self.open_machines, 'machine')} still held: at most {show_usd(self.open_usd)} more")
+        return [*notes, *(f"warning: {warning}" for warning in self.warnings)]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self.cells())
+        notes = "<br>".join(escape(note) for note in self.notes())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{notes}</p>"
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON: the amounts as shown, in dollars."""
+        return {**_plain(self), "rows": [_plain(row) for row in self.rows]}
+
+
+def receipt_of(state: RunState) -> Receipt:
+    """The receipt of a run, finished or not, as of the last thing that happened in it."""
+    spec = state.the_spec
+    groups: dict[tuple[str, str, bool], list[Account]] = {}
+    for offer, account in state.accounts.items():
+        groups.setdefault((offer.provider, offer.machine, offer.spot), []).append(account)
+    keys = sorted(groups, key=lambda key: (-_sum(groups[key], "charged_usd"), key))
+    total_usd = math.fsum(account.charged_usd for account in state.accounts.values())
+    places = FINER if 0 < total_usd < 1 else CENTS
+    charged, refunded, on_demand = (
+        _column([_sum(groups[key], field) for key in keys], places)
+        for field in ("charged_usd", "refunded_usd", "on_demand_usd")
+    )
+    rows = tuple(
+        ReceiptRow(
+            provider=key[0],
+            machine=key[1],
+            spot=key[2],
+            leases=sum(account.leases for account in groups[key]),
+            hours=_sum(groups[key], "seconds") / 3600,
+            revoked=sum(account.revoked for account in groups[key]),
+            charged=charged[1][i],
+            refunded=refunded[1][i],
+            on_demand=on_demand[1][i],
+        )
+        for i, key in enumerate(keys)
+    )
+    return Receipt(
+        name=spec.name,
+        rows=rows,
+        leases=sum(row.leases for row in rows),
+        hours=math.fsum(row.hours for row in rows),
+        revocations=state.revocations,
+        charged=charged[0],
+        refunded=refunded[0],
+        on_demand=on_demand[0],
+        budget_usd=spec.budget_usd,
+        deadline_s=spec.deadline_s,
+        used_s=max(0.0, state.now - state.started_at),
+        lost_steps=state.lost_steps,
+        lost_s=state.lost_s,
+        denied=state.denials,
+        refused=state.refusals,
+        open_machines=len(state.leases),
+        open_usd=state.reserved_usd,
+        warnings=tuple(notice_warnings(RunView(state))),
+    )
+
+
+def apportion(amounts: Sequence[float], places: int) -> tuple[int, list[int]]:
+    """The rounded total, and whole units for each amount that sum to it: each is off by less than one unit."""
+    scale = 10**places
+    total = round(math.fsum(amounts) * scale)
+    shares = [math.floor(amount * scale) for amount in amounts]
+    by_remainder = sorted(range(len(amounts)), key=lambda i: shares[i] - amounts[i] * scale)
+    for i in by_remainder[: total - sum(shares)]:
+        shares[i] += 1
+    return total, shares
+
+
+def _column(amounts: Sequence[float], places: int) -> tuple[Amount, list[Amount]]:
+    total, shares = apportion(amounts, places)
+    return Amount(units=total, places=places), [Amount(units=share, places=places) for share in shares]
+
+
+def _sum(accounts: Sequence[Account], field: str) -> float:
+    return math.fsum(getattr(account, field) for account in accounts)
+
+
+def _plain(of: Receipt | ReceiptRow) -> dict[str, Any]:
+    values = {field.name: getattr(of, field.name) for field in fields(of)}
+    return {
+        f"{name}_usd" if isinstance(value, Amount) else name: value.usd if isinstance(value, Amount) else value
+        for name, value in values.items()
+    }
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+TITLES = ("machine", "kind", "leases", "hours", "revoked", "refunds", "paid", "on demand")
+
+
+def _kind(row: ReceiptRow) -> str:
+    if row.provider == LOCAL:
+        return "yours"
+    return "spot" if row.spot else "on demand"
+
+
+def _figures(of: Receipt | ReceiptRow, revoked: int) -> tuple[str, ...]:
+    return (str(of.leases), f"{of.hours:.2f}", str(revoked), str(of.refunded), str(of.charged), str(of.on_demand))
+
+
+def _table(receipt: Receipt) -> list[str]:
+    lines = [TITLES, *receipt.cells()]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
+    text = ["  ".join(_padded(line, widths)) for line in lines]
+    return [text[0], *text[1:-1], "-" * len(text[0]), text[-1]]
+
+
+def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Words to the left, figures to the right."""
+    cells = zip(line, widths, strict=True)
+    return [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
+
+
+def _work_lost(receipt: Receipt) -> str:
+    if not receipt.lost_steps:
+        return "no work lost"
+    return f"{show_duration(receipt.lost_s)} of work lost ({_count(receipt.lost_steps, 'step')})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,104 @@
+"""How long a bag still takes and what it will have cost, from the jobs that are done.
+
+Jobs of one bag are alike, so those that are over tell what the others will take (`models.job_length`). What a second of
+work has cost so far, idle machines, losses and all, is taken to be what the rest will cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import Offer
+from shoestring.kernel.view import RunView
+
+
+class Outlook(NamedTuple):
+    left_s: float
+    """With as many jobs at once as now."""
+    total_usd: float | None
+    """What it comes to in the end; None where prices cannot be told, or nothing costs anything."""
+
+
+def outlook(state: RunState) -> Outlook | None:
+    """None until a job is done, and while none runs: nobody knows when there will be a machine."""
+    from shoestring.models.speed.job_length import JobLengths, work_left_s  # here: loads numpy, and studies do without
+
+    if state.phase != "running" or not state.segments:
+        return None
+    view, lengths = RunView(state), JobLengths.of(RunView(state))
+    running_s: list[float] = []
+    whole_s: list[float] = []
+    for segment in state.segments.values():
+        listing = state.listings[state.leases[segment.leases[0]].offer]
+        step = lengths.step_time(listing, segment.slots)
+        left_s = work_left_s(view, segment.job, listing, segment.slots)
+        if step is None or left_s is None:
+            return None
+        running_s.append(left_s)
+        whole_s.append(step.expected_s * state.the_spec.max_steps)
+    typical_s = math.fsum(whole_s) / len(whole_s)
+    to_begin = len(state.waiting) + max(0, state.the_spec.trials - len(state.jobs))
+    work_s = to_begin * typical_s + math.fsum(running_s)
+    return Outlook(_until_the_last_s(sorted(running_s), to_begin, typical_s), _total_usd(state, work_s))
+
+
+def _until_the_last_s(running_s: list[float], to_begin: int, typical_s: float) -> float:
+    """Jobs to begin go in turn to whoever is free first: so many rounds for all, and one more job for some."""
+    rounds, more = divmod(to_begin, len(running_s))
+    last_s = running_s[-1] + rounds * typical_s
+    return max(last_s, running_s[more - 1] + (rounds + 1) * typical_s) if more else last_s
+
+
+def held_usd(state: RunState) -> float | None:
+    """What machines that run have cost so far: bills come when they end, and people watch now. None if unknown."""
+    total = 0.0
+    for lease in state.leases.values():
+        if lease.granted_at is not None:
+            usd_per_hour = _usd_per_hour(state, lease.offer)
+            if usd_per_hour is None:
+                return None
+            total += min(lease.reserve_usd, (state.now - lease.granted_at) / 3600 * usd_per_hour)
+    return total
+
+
+def _usd_per_hour(state: RunState, offer: Offer) -> float | None:
+    """Today's price; of a run that is read from its journal, where only bills are known, what was paid on average."""
+    if state.feed is not None:
+        return state.feed.usd_per_hour(offer, state.now)
+    account = state.accounts.get(offer)
+    if account is None or account.seconds <= 0:
+        return None
+    return (account.charged_usd + account.refunded_usd) / account.seconds * 3600  # nobody counts on refunds
+
+
+def _total_usd(state: RunState, work_left_s: float) -> float | None:
+    held = held_usd(state)
+    done_s = _WorkDone.of(RunView(state)) + math.fsum(
+        max(0.0, state.now - segment.running_since)
+        for segment in state.segments.values()
+        if segment.running_since is not None
+    )
+    if held is None or done_s <= 0 or not state.the_spec.budget_usd:
+        return None
+    so_far_usd = state.spent_usd + held
+    return so_far_usd * (1 + work_left_s / done_s)
+
+
+@dataclass
+class _WorkDone:
+    """Seconds that finished jobs took, as a running sum: a bag of 100,000 is not gone through at every redraw."""
+
+    read: int = 0
+    seconds: float = 0.0
+
+    @staticmethod
+    def of(view: RunView) -> float:
+        done = view.memo("work done", _WorkDone)
+        for rest in view.rests[done.read :]:
+            if rest.status == "finished":
+                done.seconds += math.fsum(pace.seconds for pace in view.jobs[rest.job].paces.values())
+        done.read = len(view.rests)
+        return done.seconds

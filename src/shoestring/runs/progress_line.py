@@ -1,0 +1,109 @@
+"""One live line while a run goes on: redrawn in place on a terminal, once a minute in a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TextIO
+
+from shoestring.kernel.events import Event
+from shoestring.kernel.state import RunState
+from shoestring.kernel.view import RunView
+from shoestring.policies.checkpointing.notice_limit import too_large_now
+from shoestring.runs.eta import held_usd, outlook
+from shoestring.units import show_duration, show_number, show_usd
+
+REDRAW_S = 0.2
+LOG_EVERY_S = 60.0
+"""Where there is no terminal: often enough to see that it lives, seldom enough not to fill a log."""
+
+
+def line_of(state: RunState) -> str:
+    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost
+
+    Of a bag: 31/300 · about 3h10 left · $4.10 of $20.00, about $9.80 in all · ...
+    """
+    spec = state.the_spec
+    status = state.by_status
+    done = len(state.jobs) - status["waiting"] - status["running"]
+    ahead = outlook(state) if spec.kind == "bag" else None
+    parts = [f"{done}/{max(spec.trials, len(state.jobs))}"]
+    if spec.kind == "study" or spec.metric is not None:
+        parts.append(f"best {'-' if state.best is None else show_number(state.jobs[state.best].best)}")
+    if ahead is not None:
+        parts.append(f"about {_roughly(ahead.left_s)} left")
+    money = "for nothing"
+    if spec.budget_usd:
+        money = f"{show_usd(state.spent_usd + (held_usd(state) or 0.0))} of {show_usd(spec.budget_usd)}"
+        if ahead is not None and ahead.total_usd is not None:
+            money += f", about {show_usd(ahead.total_usd)} in all"
+    parts += [
+        money,
+        f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
+        f"{state.revocations} revoked, {state.lost_steps} lost",
+    ]
+    if status["failed"]:
+        parts.append(f"{status['failed']} failed")
+    if too_large := too_large_now(RunView(state)):
+        parts.append(f"{too_large} too large to save on a notice")
+    waiting_for = _waiting_for(state)
+    return " · ".join([*parts, waiting_for] if waiting_for else parts)
+
+
+def _roughly(seconds: float) -> str:
+    """Not more digits than an estimate has: to ten minutes from hours on, to a minute before."""
+    unit_s = 600.0 if seconds >= 3600 else 60.0 if seconds >= 120 else 1.0
+    return show_duration(round(seconds / unit_s) * unit_s)
+
+
+def _waiting_for(state: RunState) -> str:
+    """What a run in which nothing trains is waiting for."""
+    if state.phase != "running" and not state.concluded:
+        return f"ending: {state.ending}"
+    if state.segments or not state.waiting:
+        return ""
+    asked = sum(lease.granted_at is None for lease in state.leases.values())
+    return f"waiting for {asked} machine{'' if asked == 1 else 's'}" if asked else "waiting for a machine"
+
+
+class LiveLine:
+    """A watcher of the controller's loop. Costs one comparison an event between redraws."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._due = 0.0 if self.shown else time.monotonic() + LOG_EVERY_S
+        self._drawn = False
+        self.state: RunState | None = None
+        """As of the last event."""
+
+    @property
+    def shown(self) -> bool:
+        return self._stream.isatty()
+
+    def __call__(self, state: RunState, event: Event) -> None:  # noqa: ARG002
+        self.state = state
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + (REDRAW_S if self.shown else LOG_EVERY_S)
+            self.draw(state)
+
+    def draw(self, state: RunState) -> None:
+        if not self.shown:
+            self._stream.write(f"{line_of(state)}\n")
+            self._stream.flush()
+            return
+        width = shutil.get_terminal_size().columns
+        # Return to the first column and clear: the new line may be shorter than the old one.
+        self._stream.write(f"\r\x1b[2K {line_of(state)[: max(10, width - 2)]}")
+        self._stream.flush()
+        self._drawn = True
+
+    def finish(self, state: RunState) -> None:
+        """Leave the last line standing."""
+        if self.shown:
+            self.draw(state)
+        if self._drawn:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._drawn = False

@@ -1,0 +1,125 @@
+"""Serving: the socket, the signals, and a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import ipaddress
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import uvicorn
+
+from shoestring.errors import SpecError
+from shoestring.server.app import make_app
+from shoestring.server.http_limits import LimitedHttp
+from shoestring.server.limits import MAX_CONNECTIONS
+from shoestring.server.service import Service
+from shoestring.server.tokens import FILE, read_tokens
+
+_STREAMS_END_S = 5
+
+
+class _Server(uvicorn.Server):
+    """Ends on the first signal in good order, on the second at once. A service that was told to stop did well: the
+    signal is not raised again, as uvicorn would."""
+
+    service: Service | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._told_to_stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _told_to_stop(self) -> None:
+        if self.should_exit:
+            sys.stderr.write("Leaving at once; runs go on by themselves, and the next service takes them over.\n")
+            sys.stderr.flush()
+            os._exit(0)  # nothing of ours is half-written: the journals belong to the controllers
+        sys.stderr.write("Ending: runs are asked to save and pause; again to leave at once.\n")
+        self.should_exit = True
+        if self.service is not None:
+            self.service.closing.set()  # event streams end now; uvicorn waits for connections first
+
+
+def serve(*, host: str, port: int, store: Path, folder: Path, at_once: int) -> None:
+    """Serve until told to stop."""
+    tokens = read_tokens(store / FILE)
+    with _claimed(store), contextlib.closing(_bound(host, port)) as listening:
+        address, chosen = listening.getsockname()[:2]
+        server = _Server(
+            uvicorn.Config(
+                make_app(store, folder, at_once, opened=lambda service: setattr(server, "service", service)),
+                http=LimitedHttp,
+                ws="none",
+                lifespan="on",
+                limit_concurrency=MAX_CONNECTIONS,
+                log_level="critical",  # what a request brought may be in its errors
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=_STREAMS_END_S,
+            )
+        )
+        sys.stderr.write(exposure(address))
+        if not tokens:
+            sys.stderr.write("no token, no entry: make one with shoestring serve token add NAME\n")
+        shown = f"[{address}]" if ":" in address else address
+        print(f"serving {store} on http://{shown}:{chosen}, {at_once} at once", flush=True)
+        server.run(sockets=[listening])
+
+
+def _claimed(store: Path) -> IO[str]:
+    """A lock on the folder of all runs, held while it is open: two services would each start what waits."""
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        lock = (store / "service.lock").open("w")
+    except OSError as error:
+        raise SpecError(f"cannot write in {store}: {error.strerror}", hint="choose another --store") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise SpecError(f"another service serves {store}", hint="use that one, or another --store") from None
+    return lock
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # Named as TCP, or asyncio leaves Nagle's algorithm on: 40 ms for every answer.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+            listening.listen(1024)
+        except BaseException:
+            listening.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise SpecError(
+            f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
+            hint="choose another --port (0: any that is free) or --host",
+        ) from None
+    return listening
+
+
+def exposure(address: str) -> str:
+    """What to say of an address that others can reach; nothing of one they cannot."""
+    if ipaddress.ip_address(address).is_loopback:
+        return ""
+    return (
+        f"warning: {address} can be reached from other machines, and there is no TLS: tokens travel in the clear. "
+        "Put a proxy with TLS in front, or use an SSH tunnel to 127.0.0.1.\n"
+    )

@@ -1,0 +1,185 @@
+"""Which market a run rents on, in the user's words, and as plain data from which it can be opened again.
+
+A market is part of a run's surroundings, not of its spec: the journal records what was decided and charged, the run's
+folder keeps the market beside it, so that a controller that starts again finds the same prices and revocations.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from shoestring.errors import SpecError
+from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
+from shoestring.market.catalog import catalog
+from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.values import as_number, as_values, as_whole, did_you_mean
+
+DAY_S = 86400.0
+SYNTHETIC = ("modern", "auction", "preemptible")
+Kind = Literal["free", "modern", "auction", "preemptible", "prices"]
+
+
+class Machines(Fact, frozen=True, kw_only=True):
+    """Machine types a run may rent. Made by `machines`."""
+
+    provider: str
+    names: tuple[str, ...]
+    spot: bool | None = None
+    """True: revocable ones only; False: on demand only; None: both."""
+
+
+def machines(
+    provider: str = "aws",
+    *,
+    spot: bool | None = None,
+    max_vcpus: float | None = None,
+    min_vcpus: float | None = None,
+    gpus: int | None = None,
+    names: Iterable[str] | None = None,
+) -> Machines:
+    """Machine types of a provider by their size: `ss.machines("aws", spot=True, max_vcpus=16)`."""
+    found = catalog.machines(provider, max_vcpus=max_vcpus, min_vcpus=min_vcpus, gpus=gpus, names=names)
+    return Machines(provider=provider, names=tuple(machine.name for machine in found), spot=spot)
+
+
+class Market(Fact, frozen=True, kw_only=True):
+    """Prices, revocations and what is for sale."""
+
+    kind: Kind = "free"
+    """free: what is ours, for nothing · modern, auction: synthetic prices · preemptible: one price, and machines that
+    live a day at most · prices: played from a file."""
+    prices: str | None = None
+    machines: Machines | None = None
+    zones: tuple[str, ...] = ()
+    slots: int | None = None
+    """Of each machine; else its GPUs, or one. Of this machine: its cores."""
+    free_machine: str = THIS_MACHINE
+    """What is had for nothing, if nothing is for sale."""
+    seed: int = 0
+    knobs: dict[str, float] = {}
+    """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, ..."""
+    speedup: float = 1.0
+    """Market seconds per real second: 900 makes a market hour pass in four seconds."""
+
+    def open(self, deadline_s: float = 0.0) -> SimulatedProvider:
+        """The market, with prices for at least as long as the run may last."""
+        days = max(31.0, math.ceil(deadline_s / DAY_S) + 1.0)
+        match self.kind:
+            case "free":
+                return SimulatedProvider.free(self.slots or os.cpu_count() or 1, self.free_machine)
+            case "modern":
+                return SimulatedProvider.modern(self._listings(), seed=self.seed, days=days, **self.knobs)
+            case "auction":
+                return SimulatedProvider.auction(self._listings(), seed=self.seed, days=days, **self.knobs)
+            case "preemptible":
+                return SimulatedProvider.preemptible(self._listings(), seed=self.seed, days=days, **self.knobs)
+            case "prices":
+                return SimulatedProvider.from_prices(
+                    self.prices or "",
+                    machines=None if self.machines is None else self.machines.names,
+                    zones=self.zones or None,
+                    slots=self.slots,
+                    seed=self.seed,
+                    **self.knobs,
+                )
+
+    def listings(self, provider: SimulatedProvider) -> tuple[Listing, ...]:
+        """What the run may rent of all that the market sells."""
+        wanted = None if self.machines is None else self.machines.spot
+        found = tuple(x for x in provider.listings if wanted is None or x.offer.spot == wanted)
+        if not found:
+            raise SpecError("none of the machines asked for is for sale", hint="leave machines or zones out")
+        return found
+
+    def _listings(self) -> tuple[Listing, ...]:
+        legacy = self.kind == "preemptible"
+        usual = ("gcp", catalog.PREEMPTIBLE_MACHINES) if legacy else ("aws", catalog.DEFAULT_MACHINES)
+        chosen = self.machines or Machines(provider=usual[0], names=usual[1])
+        found: list[Listing] = []
+        for name in chosen.names:
+            machine = catalog.machine(chosen.provider, name)
+            for zone in self.zones or machine.zones[:3]:
+                found += [
+                    catalog.listing(machine, zone, spot=spot, slots=self.slots, legacy_preemptible=legacy and spot)
+                    for spot in (True, False)
+                ]
+        return tuple(found)
+
+
+_KNOBS = {
+    "modern": ("interruptions_per_hour", "shocks_per_hour", "shock_share", "denial_share", "provision_s"),
+    "auction": ("denial_share", "provision_s"),
+    "preemptible": ("price_share", "denial_share", "provision_s"),
+    "prices": ("interruptions_per_hour", "denial_share", "provision_s", "max_gap_s"),
+    "free": (),
+}
+_OPTIONS = ("kind", "prices", "provider", "machines", "zones", "slots", "seed", "speedup")
+
+
+def make_market(asked: object, **more: object) -> Market:
+    """A market from the name of a synthetic one, a price file's path, None (this machine) or a mapping of options."""
+    options: dict[str, Any] = {"kind": asked} if asked is None or isinstance(asked, str | os.PathLike) else {}
+    if isinstance(asked, Market):
+        options = {name: value for name, value in msgspec.structs.asdict(asked).items() if value}
+        options |= options.pop("knobs", {})
+    elif isinstance(asked, Mapping):
+        options = dict(asked)
+    elif not options:
+        raise SpecError(f"market={asked!r} is no market", hint="use 'modern', 'auction' or the path of a price file")
+    options |= {name: value for name, value in more.items() if value is not None}
+    kind, prices = _kind(options)
+    known = (*_OPTIONS, *_KNOBS[kind])
+    if unknown := [str(name) for name in options if name not in known]:
+        raise SpecError(f"market: {unknown[0]} is unknown", hint=did_you_mean(unknown[0], known))
+    speedup = as_number(options.get("speedup", 1.0), "speedup")
+    if not speedup > 0:
+        raise SpecError(f"speedup={speedup:g} must be more than 0", hint="900 makes a market hour pass in 4 seconds")
+    return Market(
+        kind=kind,
+        prices=None if prices is None else os.path.abspath(prices),
+        machines=_chosen(options),
+        zones=tuple(map(str, as_values(options.get("zones", ()), "zones"))),
+        slots=None if options.get("slots") is None else as_whole(options["slots"], "slots"),
+        seed=as_whole(options.get("seed", 0), "seed"),
+        knobs={name: as_number(options[name], name) for name in _KNOBS[kind] if name in options},
+        speedup=speedup,
+    )
+
+
+def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
+    kind, prices = options.get("kind"), options.get("prices")
+    if kind in (*SYNTHETIC, "free"):
+        return kind, None
+    if kind in (None, "none", "local", "prices"):
+        if prices is None and kind == "prices":
+            raise SpecError("market: prices names no file", hint="give the path of a price file")
+        if prices is not None:
+            return "prices", os.fspath(prices)
+        # Naming machines is asking for a market to rent them on.
+        return ("modern" if options.get("machines") or options.get("provider") else "free"), None
+    if os.path.exists(kind) or os.path.splitext(kind)[1]:
+        return "prices", os.fspath(kind)
+    raise SpecError(
+        f"market={kind!r} is unknown", hint=f"{did_you_mean(kind, SYNTHETIC)}; or give the path of a price file"
+    )
+
+
+def _chosen(options: Mapping[str, Any]) -> Machines | None:
+    asked, provider = options.get("machines"), options.get("provider")
+    if provider is None and options.get("kind") == "preemptible" and asked is not None:
+        provider = "gcp"  # nobody else sells these
+    if isinstance(asked, Machines):
+        return asked
+    if isinstance(asked, Mapping):
+        try:
+            return machines(**{"provider": provider or "aws", **asked})
+        except TypeError as error:
+            raise SpecError(f"machines: {error}", hint="for example machines: {max_vcpus: 16, spot: true}") from None
+    if asked is None:
+        return None if provider is None else machines(str(provider), max_vcpus=8, gpus=0)
+    return machines(str(provider or "aws"), names=map(str, as_values(asked, "machines")))

@@ -1,0 +1,105 @@
+"""Measured runs as a workload: what a table says of a configuration on a part of the data is what a trial of it does.
+
+Trials have one step, which takes as long as the run that was measured. Where the table's configurations name machines,
+so do the trials': the time is that of the row, whatever machine the simulator has put the trial on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from shoestring.errors import DataError
+from shoestring.kernel.types import Config, Listing, Metrics, Value
+from shoestring.units import show_number
+from shoestring.world.sim.workload import Curve, Passing, Workload
+
+_Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One run that somebody did and timed."""
+
+    config: Config
+    fraction: float = 1.0
+    seconds: float
+    metrics: Metrics
+
+
+def table_workload(runs: Iterable[Measured], *, checkpoint_gb: float | None = None) -> Workload:
+    """Trials that do as these runs did, of configurations and parts of the data that are among them.
+
+    On its way, a trial can tell what a run on a smaller part came to, after as long as that one took. A parameter of
+    the trial that the table does not name makes no difference.
+    """
+    return _Table(runs).workload(1.0, checkpoint_gb)
+
+
+class _Table:
+    def __init__(self, runs: Iterable[Measured]) -> None:
+        self._rows: dict[float, dict[_Key, Measured]] = {}
+        self._names: tuple[str, ...] = ()
+        for run in runs:
+            self._add(run)
+        if not self._rows:
+            raise DataError("a table without runs cannot be simulated from", hint="give at least one run")
+
+    def _add(self, run: Measured) -> None:
+        self._names = self._names or tuple(run.config)
+        if set(run.config) != set(self._names):
+            raise DataError(
+                f"runs of one table have different parameters: {', '.join(self._names)} and {', '.join(run.config)}",
+                hint="name the same ones in all of them",
+            )
+        if not (0 < run.fraction <= 1 and 0 < run.seconds < float("inf")):
+            raise DataError(
+                f"a run on {run.fraction!r} of the data in {run.seconds!r} s cannot have been",
+                hint="the fraction is above 0 and up to 1, and the time is more than 0",
+            )
+        rows = self._rows.setdefault(run.fraction, {})
+        key = self._key(run.config)
+        if key in rows:
+            raise DataError(
+                f"two runs of {_shown(run.config)} on {show_number(run.fraction)} of the data",
+                hint="keep one of them, or their mean",
+            )
+        rows[key] = run
+
+    def workload(self, fraction: float, checkpoint_gb: float | None) -> Workload:
+        def curve(config: Config) -> Curve:
+            metrics = self._run(config, fraction).metrics
+            return lambda _: metrics
+
+        def seconds_per_step(config: Config, _listing: Listing, _slots: int) -> float:
+            return self._run(config, fraction).seconds
+
+        def passings(config: Config) -> list[Passing]:
+            own, key = self._run(config, fraction), self._key(config)
+            smaller = [rows[key] for part, rows in sorted(self._rows.items()) if part < fraction and key in rows]
+            return [Passing(min(1.0, run.seconds / own.seconds), run.fraction, run.metrics) for run in smaller]
+
+        return Workload(
+            curve=curve,
+            seconds_per_step=seconds_per_step,
+            checkpoint_gb=checkpoint_gb,
+            on_fraction=lambda part: self.workload(part, checkpoint_gb),
+            passings=passings,
+        )
+
+    def _run(self, config: Config, fraction: float) -> Measured:
+        run = self._rows.get(fraction, {}).get(self._key(config))
+        if run is None:
+            known = [show_number(part) for part, rows in sorted(self._rows.items()) if self._key(config) in rows]
+            raise DataError(
+                f"the table has no run of {_shown(config)} on {show_number(fraction)} of the data",
+                hint=f"there are runs of it on {', '.join(known)}" if known else "keep the space to what was measured",
+            )
+        return run
+
+    def _key(self, config: Config) -> _Key:
+        return tuple(config.get(name) for name in self._names)
+
+
+def _shown(config: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items()) or "a trial without parameters"
