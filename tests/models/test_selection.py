@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use, printed_job_usd
-from shoestring.models.portfolio import shares
+from benchmarks.scispot_portfolio import shares
 from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 

@@ -133,5 +133,9 @@ def _processes() -> list[int]:
     return [int(word) for word in listed.stdout.split()]
 
 
-if __name__ == "__main__":
+def main() -> None:
     keep(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

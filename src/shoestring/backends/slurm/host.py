@@ -180,7 +180,11 @@ def _touched_at(path: str) -> float:
         return 0.0
 
 
+def main() -> None:
+    folder = Path(sys.argv[1])
+    if sign_in(folder):
+        Host(folder).run()
+
+
 if __name__ == "__main__":
-    place = Path(sys.argv[1])
-    if sign_in(place):
-        Host(place).run()
+    main()

@@ -125,7 +125,7 @@ def _think(think: Think) -> Thought:
         return Thought(think.name, error=f"{think.question}: {type(error).__name__}: {error}")
 
 
-def _serve() -> None:
+def main() -> None:
     """Answer questions until nobody is left to ask them."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not get between the answers
@@ -137,4 +137,4 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    main()

@@ -21,7 +21,7 @@ from shoestring.optimizer.acquisition.p_opt import information, information_afte
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.candidates import Rows
 from shoestring.optimizer.outcome_model import Belief
-from tests.tuning.believed import after, believed, printed
+from tests.optimizer.believed import after, believed, printed
 
 
 def two_rivals(belief: Belief) -> Rows:

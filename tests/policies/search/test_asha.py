@@ -13,7 +13,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.rungs import rung_steps
-from tests.search.studies import finish, play_out, running, searched, statuses, study
+from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 
 
 def new_trial(number: int, *, rung: int = 0) -> list[d.Decision]:

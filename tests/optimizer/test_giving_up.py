@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoestring.space.constraints import ends, parse_all
 from shoestring.values import Config
-from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
+from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
 
 SLOWEST = 300.0
 """A third of the candidates takes so many times as long as in the table."""

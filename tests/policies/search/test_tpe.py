@@ -19,8 +19,8 @@ from shoestring.policies.search.sampled import Sampled
 from shoestring.policies.search.samplers.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
 from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.space.space import Space, choice, constant, integer, log, uniform
-from tests.search.studies import finish, play_out, running, statuses, study
-from tests.test_space import spaces
+from tests.policies.search.studies import finish, play_out, running, statuses, study
+from tests.space.test_space import spaces
 
 MIXED = Space(
     params={

@@ -11,7 +11,7 @@ from shoestring.optimizer.candidates import listed
 from shoestring.optimizer.joint_model import deviation_after, influence
 from shoestring.optimizer.outcome_model import ERROR, Belief, Measured, Trend
 from shoestring.optimizer.transforms import Scale
-from tests.tuning.believed import after, believed
+from tests.optimizer.believed import after, believed
 
 TARGETS = np.array([3, 50, 51, 200, 410])
 RUNS = [(7, 1 / 32), (50, 1 / 4), (410, 1.0)]

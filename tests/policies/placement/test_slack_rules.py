@@ -16,7 +16,7 @@ from shoestring.policies.placement.slack.policy import WATCH, Greedy, UniformPro
 from shoestring.policies.placement.slack.zones import Quote
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import KEPT, SPEC, story
-from tests.placement.test_slack import with_a_way_out
+from tests.policies.placement.test_slack import with_a_way_out
 from tests.properties.test_invariants import check_invariants
 from tests.studies import random_case
 

@@ -14,8 +14,8 @@ from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.outcome_model import Belief
 from shoestring.optimizer.posterior import Beliefs
-from tests.tuning.believed import believed, printed
-from tests.tuning.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
+from tests.optimizer.believed import believed, printed
+from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
 
 OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 

@@ -24,7 +24,7 @@ from shoestring.space.constraints import Constraint
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Workload
 from tests.properties.test_invariants import check_invariants
-from tests.search.joint_table import STEPS, error, step_s, study, workload
+from tests.policies.search.joint_table import STEPS, error, step_s, study, workload
 from tests.studies import Case, play, random_case
 
 

@@ -11,7 +11,7 @@ from shoestring.optimizer.as_printed.gp import PrintedBeliefs
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.outcome_model import Belief
 from shoestring.optimizer.posterior import Beliefs
-from tests.tuning.made_up import FRACTIONS, optimizer, run
+from tests.optimizer.made_up import FRACTIONS, optimizer, run
 
 
 def believed(runs: int = 12, kind: type[Beliefs] = Beliefs, **changes: object) -> Beliefs:

@@ -34,7 +34,7 @@ from shoestring.testing.story import KEPT, SPEC
 from shoestring.units import parse_duration_s
 from shoestring.world.sim.workload import Workload
 from shoestring.world.sim.world import SimWorld
-from tests.search.studies import finish, play_out, running, statuses, study
+from tests.policies.search.studies import finish, play_out, running, statuses, study
 
 FOUR_SLOTS = Listing(offer=KEPT, vcpus=32, memory_gb=244, slots=4, on_demand_usd_per_hour=36.0)
 BIG = replace(

@@ -23,7 +23,7 @@ from shoestring.policies.search.theta.policy import EXPECTED, RESTED, Theta
 from shoestring.policies.search.theta.stopping import StopHopeless
 from shoestring.policies.search.theta.theta_stages import STAGES, boundaries
 from shoestring.testing.story import SPEC, Story
-from tests.search.studies import finish, play_out, running, searched, statuses, study
+from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 
 
 def tell_curve(run: Story, job: str, values: list[float], *, first: int = 1, **metrics: float) -> list[d.Decision]:

@@ -14,7 +14,7 @@ from shoestring.policies.search.grid import Grid
 from shoestring.policies.search.run_to_completion import RandomSearch
 from shoestring.space.space import Choice, Float, Space
 from shoestring.testing.story import SPEC, Story
-from tests.search.studies import finish, play_out, statuses, study
+from tests.policies.search.studies import finish, play_out, statuses, study
 
 BAG = tuple({"x": number / 100} for number in range(100))
 SMALL = Space(params={"kind": Choice(options=("a", "b")), "x": Float(low=0.0, high=1.0)})

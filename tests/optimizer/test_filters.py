@@ -11,8 +11,8 @@ from shoestring.optimizer.filters.cmaes import ByCmaes, Cmaes
 from shoestring.optimizer.filters.direct import Cube
 from shoestring.optimizer.filters.filter_direct import ByDirect
 from shoestring.optimizer.filters.filters import ByCea, ByLot, Filter, NoFilter, Worth, allowance
-from tests.tuning.believed import believed
-from tests.tuning.made_up import FRACTIONS
+from tests.optimizer.believed import believed
+from tests.optimizer.made_up import FRACTIONS
 
 BELIEFS = believed()
 X = BELIEFS.history.candidates.x

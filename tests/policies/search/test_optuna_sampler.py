@@ -26,9 +26,9 @@ from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.space.space import Float, Int
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story
-from tests.search.studies import finish, running, study
-from tests.search.test_tpe import MIXED
-from tests.test_space import spaces
+from tests.policies.search.studies import finish, running, study
+from tests.policies.search.test_tpe import MIXED
+from tests.space.test_space import spaces
 
 optuna = pytest.importorskip("optuna")
 

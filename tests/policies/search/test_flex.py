@@ -29,7 +29,7 @@ from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.story import KEPT, SPEC, Story
 from shoestring.world.sim.workload import Latencies, Workload
 from shoestring.world.sim.world import SimWorld
-from tests.search.test_seer_runs import elastic_case
+from tests.policies.search.test_seer_runs import elastic_case
 from tests.studies import play
 
 FOUR = Listing(offer=KEPT, vcpus=16, memory_gb=64, slots=4, on_demand_usd_per_hour=1.0)

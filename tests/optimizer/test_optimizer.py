@@ -12,7 +12,7 @@ from shoestring.optimizer.methods.trimtuner import MOST_SMALL_RUNS
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Beliefs
-from tests.tuning.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
+from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 
 def asked(seed: int, method: str, runs: int, look: bool = False) -> list[Suggestion]:

@@ -14,7 +14,7 @@ from shoestring.kernel import decisions as d
 from shoestring.policies.search.halving.hyperband import Hyperband, bracket_steps, deal, usual_size
 from shoestring.policies.search.halving.rungs import rung_steps
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
-from tests.search.studies import finish, play_out, running, searched, statuses, study
+from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 
 
 def test_nobody_goes_on_before_the_rung_is_complete() -> None:

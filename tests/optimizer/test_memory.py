@@ -9,7 +9,7 @@ import pytest
 
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.observations import Observation
-from tests.tuning.made_up import optimizer, run
+from tests.optimizer.made_up import optimizer, run
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

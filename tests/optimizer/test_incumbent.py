@@ -13,7 +13,7 @@ from shoestring.optimizer.methods.trimtuner import TrimTuner
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Beliefs
-from tests.tuning.made_up import optimizer, run
+from tests.optimizer.made_up import optimizer, run
 
 
 def believed(runs: int, **changes: object) -> Beliefs:

@@ -13,7 +13,7 @@ from shoestring.optimizer.methods.tree_entropy import PrintedTreeBeliefs, TreeBe
 from shoestring.optimizer.observations import FULL, Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Beliefs
-from tests.tuning.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
+from tests.optimizer.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
 
 METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
 
