@@ -24,7 +24,7 @@ from benchmarks.rows import Row, arguments, publish
 from benchmarks.trimtuner_contestants import one_thread
 from shoestring.optimizer.candidates import of_table
 from shoestring.optimizer.filters.cmaes import ByCmaes
-from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.direct import ByDirect
 from shoestring.optimizer.filters.filters import NoFilter
 from shoestring.optimizer.methods.entropy import TrimTunerGp
 from shoestring.optimizer.methods.protocol import Method

@@ -15,10 +15,10 @@ from math import log2
 import numpy as np
 
 from benchmarks.scispot_lives import Split
+from benchmarks.scispot_portfolio import shares
 from shoestring.market.catalog import catalog
 from shoestring.market.simulated.provider import PREEMPTIBLE_PRICE_SHARE
 from shoestring.models.lifetimes.job_cost import job_usd, printed_job_usd
-from benchmarks.scispot_portfolio import shares
 
 CPUS = 64
 SIZES = (2, 4, 8, 16, 32)

@@ -20,7 +20,7 @@ from benchmarks.workload_curves import Curves
 from shoestring.kernel.types import Config, Listing, Metrics
 from shoestring.market.simulated.lifetimes import HOUR_S
 from shoestring.market.simulated.random_streams import generator
-from shoestring.policies.search.theta.theta_stages import METRIC as STAGE
+from shoestring.policies.search.theta.policy import METRIC as STAGE
 from shoestring.world.sim.workload import Curve, Workload
 
 Numbers = NDArray[np.float64]

@@ -23,7 +23,7 @@ from benchmarks.trimtuner_play import Curve, mean_curve, play, spent_until
 from benchmarks.trimtuner_tables import Table, load
 from shoestring.errors import DataError
 from shoestring.optimizer.filters.cmaes import ByCmaes
-from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.direct import ByDirect
 from shoestring.optimizer.filters.filters import ByCea, ByLot, NoFilter
 from shoestring.optimizer.methods.entropy import TrimTunerGp
 from shoestring.optimizer.methods.protocol import Method

@@ -26,8 +26,8 @@ RINGS = [
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray", "sklearn", "torch"}
 ARRAYS = {"numpy", "scipy"}
 NUMERIC_ROOMS = ("shoestring.models.", "shoestring.optimizer.", "shoestring.policies.search.flex.")
-"""Here a module may be all arithmetic on arrays and load NumPy when it is loaded. Everything else meets such a module on
-first use, so that a command that computes nothing starts fast."""
+"""Here a module may be all arithmetic on arrays and load NumPy when it is loaded. Everything else imports such a module
+on first use, so that a command that computes nothing starts fast."""
 
 
 def modules() -> list[Path]:

@@ -45,7 +45,7 @@ def test_a_model_fitted_on_older_prices_is_asked_in_a_simulation_of_later_ones(p
         assert result.exit_code == 0, result.output
         assert "best" in result.output
     assert prompt("market", "fit", later, "-o", "later.json", *fit).exit_code == 0
-    refused(prompt("simulate", spec(prompt, "revocations: later.json")), "it would know what is to come", "--until")
+    refused(prompt("simulate", spec(prompt, "revocations: later.json")), "it would know the future", "--until")
 
 
 def test_a_model_that_is_not_there_or_none_at_all_is_refused(prompt: Prompt) -> None:

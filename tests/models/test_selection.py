@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.scispot_portfolio import shares
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use, printed_job_usd
-from benchmarks.scispot_portfolio import shares
 from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 

@@ -8,8 +8,7 @@ import pytest
 from shoestring.optimizer.acquisition.cea import cea
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.filters.cmaes import ByCmaes, Cmaes
-from shoestring.optimizer.filters.direct import Cube
-from shoestring.optimizer.filters.filter_direct import ByDirect
+from shoestring.optimizer.filters.direct import ByDirect, Cube
 from shoestring.optimizer.filters.filters import ByCea, ByLot, Filter, NoFilter, Worth, allowance
 from tests.optimizer.believed import believed
 from tests.optimizer.made_up import FRACTIONS

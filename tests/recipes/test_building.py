@@ -16,13 +16,10 @@ from shoestring.policies.housekeeping.closing import Closing
 from shoestring.policies.housekeeping.renewal import Renewal
 from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.slack.policy import Slack
-from shoestring.policies.search.given import Given
-from shoestring.policies.search.grid import Grid
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
-from shoestring.policies.search.run_to_completion import RandomSearch
-from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
 from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.testing.story import SPEC
 

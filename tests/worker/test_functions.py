@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import shoestring.testing.user_code as user_code
-from shoestring.worker.checkpoint import KEEP
+from shoestring.worker.hosts import KEEP
 from shoestring.worker.outbox import Ended, Reported, Saved, Unsaved
 
 TRAIN = f"{user_code.__file__}:train"

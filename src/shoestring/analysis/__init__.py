@@ -1,0 +1,1 @@
+"""Fits revocation and lifetime models to data, scores them and shows them."""

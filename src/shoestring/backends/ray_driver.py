@@ -1,4 +1,4 @@
-"""The former name of `shoestring.backends.ray.driver`: a controller that is running may still start it by this one (`python -m`)."""
+"""The former name of `shoestring.backends.ray.driver`, by which a controller that is running may still start it."""
 
 from shoestring.backends.ray.driver import main
 

@@ -1,4 +1,4 @@
-"""The former name of `shoestring.backends.ray.keeper`: a controller that is running may still start it by this one (`python -m`)."""
+"""The former name of `shoestring.backends.ray.keeper`, by which a controller that is running may still start it."""
 
 from shoestring.backends.ray.keeper import main
 

@@ -1,0 +1,1 @@
+"""What `shoestring demo` shows."""

@@ -44,7 +44,7 @@ class Chooser:
     """Asks and tells in the words of a study. Trials that lie outside of the space are passed over."""
 
     def __init__(self, space: Distributions, minimize: bool, wishes: Wishes, optunas_limits: tuple[str, ...]) -> None:
-        from shoestring.optimizer.shared import SharedOptimizer
+        from shoestring.optimizer.optimizer import SharedOptimizer
 
         self._translation = Translation(space)
         self._size = self._translation.space.size

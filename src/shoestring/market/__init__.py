@@ -1,0 +1,1 @@
+"""Prices, billing rules, machine catalogues and the simulated market."""

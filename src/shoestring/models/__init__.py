@@ -1,1 +1,1 @@
-"""Predictions, no decisions: how a curve goes on, how fast a trial trains, whether a machine will be taken away."""
+"""Predictions without decisions: learning curves, lifetimes, revocations, speed, cost."""

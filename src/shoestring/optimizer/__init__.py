@@ -1,1 +1,1 @@
-"""An optimiser without any cloud: which candidate to try next, on how much of the data, and which one to recommend."""
+"""Constrained multi-fidelity Bayesian optimisation, ask and tell, without any cloud."""

@@ -20,10 +20,24 @@ from numpy.typing import NDArray
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.history import History
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.prediction import Prediction
 from shoestring.optimizer.transforms import Scale
 
 Values = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """On the scale of the quantity, of each candidate at one fraction."""
+
+    mean: Numbers
+    deviation: Numbers
+    noise: float
+    """Standard deviation that one measurement adds."""
+
+    @property
+    def measured_deviation(self) -> Numbers:
+        """Of what a run would measure."""
+        return np.hypot(self.deviation, self.noise)
 
 
 class Draws(Protocol):

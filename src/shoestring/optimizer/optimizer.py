@@ -226,3 +226,13 @@ def _price_of(config: Config, usd_per_hour: Callable[[Config], float]) -> float:
     if not 0.0 < price < math.inf:
         raise SpecError(f"usd_per_hour is {price} for {config!r}", hint="give a price above 0")
     return price
+
+
+class SharedOptimizer(Optimizer):
+    def ask_beside(self, under_way: Iterable[Suggestion]) -> Suggestion:
+        """The next run, while these are under way and nothing else is: neither what was asked here before and given
+        up, nor what was asked here and then run otherwise."""
+        self._pending.clear()
+        for suggestion in under_way:
+            self.expect(suggestion)
+        return self.ask()

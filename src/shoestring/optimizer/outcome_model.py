@@ -19,8 +19,8 @@ from shoestring.optimizer.gp.fit import most_likely
 from shoestring.optimizer.gp.kernel import Frame, Points, Shape
 from shoestring.optimizer.gp.process import GP, Slice
 from shoestring.optimizer.history import Flags
+from shoestring.optimizer.joint_model import Prediction
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.prediction import Prediction
 from shoestring.optimizer.transforms import Scale
 
 

@@ -22,13 +22,10 @@ from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.slack.policy import Greedy, Slack, UniformProgress
 from shoestring.policies.placement.spottune.as_printed import AsPrinted
 from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
-from shoestring.policies.search.given import Given
-from shoestring.policies.search.grid import Grid
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
-from shoestring.policies.search.run_to_completion import RandomSearch
-from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
 from shoestring.policies.search.samplers.protocol import AT_RANDOM
 from shoestring.recipes.options.checkpointing import saving
 from shoestring.recipes.options.parse import Options

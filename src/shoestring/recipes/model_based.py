@@ -11,7 +11,7 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
-from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.run_to_completion import Sampled
 from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.recipes.classic import bundle, halving, needs_metric
 from shoestring.recipes.options.parse import Options

@@ -13,10 +13,9 @@ from shoestring.policies.housekeeping.closing import Closing
 from shoestring.policies.housekeeping.renewal import Renewal
 from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
-from shoestring.policies.search.given import Given
-from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.policies.search.run_to_completion import Given, RandomSearch
 from shoestring.recipes.options.checkpointing import saving
-from shoestring.recipes.options.lifetimes import known_lives
+from shoestring.recipes.options.model_files import known_lives
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.placement import pinning
 from shoestring.values import as_whole

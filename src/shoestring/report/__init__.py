@@ -1,0 +1,1 @@
+"""What people see of a run: study, trials, receipt, explanations, page."""

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from shoestring.errors import BackendError, DataError, JournalDamaged, MissingExtra, ShoestringError, SpecError
 from shoestring.server.endpoints import ENDPOINTS, Endpoint
 from shoestring.server.handlers import JSON
+from shoestring.server.limits import Refusal
 from shoestring.server.openapi import document
-from shoestring.server.problems import Refusal
 from shoestring.server.schemas import Problem
 from shoestring.server.service import Service
 from shoestring.server.tokens import FILE, Doorkeeper

@@ -8,8 +8,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from shoestring.server.limits import BODY_TIMEOUT_S, MAX_BODY_BYTES
-from shoestring.server.problems import Refusal
+from shoestring.server.limits import BODY_TIMEOUT_S, MAX_BODY_BYTES, Refusal
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -16,7 +16,7 @@ from shoestring.report.trials import TrialRow
 from shoestring.server import schemas as s
 from shoestring.server.bodies import read_body, read_query
 from shoestring.server.journal_follower import Follower
-from shoestring.server.problems import Refusal
+from shoestring.server.limits import Refusal
 from shoestring.server.run_state import Watched
 from shoestring.server.service import Service
 from shoestring.server.streams import events, journal_lines, refuse_too_many

@@ -1,6 +1,8 @@
-"""How much the service takes from anybody, in one place."""
+"""What the service accepts at most from anyone, and how it answers a request it cannot meet."""
 
 from __future__ import annotations
+
+from shoestring.errors import ShoestringError
 
 MAX_BODY_BYTES = 4 << 20
 """A bag whose 10,000 jobs are all listed one by one has about a megabyte."""
@@ -18,3 +20,11 @@ MAX_WAITING = 1000
 """Runs in the queue."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$"
 """Of runs: a folder's name that cannot lead out of the folder of all runs."""
+
+
+class Refusal(ShoestringError):
+    """This request is refused, with this HTTP status."""
+
+    def __init__(self, status: int, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status

@@ -16,8 +16,7 @@ from shoestring.runs.folder import RunFolder, run_folder
 from shoestring.server.callbacks import Callbacks
 from shoestring.server.controllers import holder
 from shoestring.server.journal_follower import Follower, concludes
-from shoestring.server.limits import MAX_WAITING, NAME_PATTERN
-from shoestring.server.problems import Refusal
+from shoestring.server.limits import MAX_WAITING, NAME_PATTERN, Refusal
 from shoestring.server.queue import Queue
 from shoestring.server.run_state import Snapshot, Watched
 from shoestring.server.schemas import Submit

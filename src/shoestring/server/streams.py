@@ -13,8 +13,7 @@ from contextlib import closing, contextmanager
 from shoestring.errors import ShoestringError
 from shoestring.kernel.codec import encode_entry
 from shoestring.runs.folder import RunFolder
-from shoestring.server.limits import MAX_STREAMS
-from shoestring.server.problems import Refusal
+from shoestring.server.limits import MAX_STREAMS, Refusal
 from shoestring.server.run_state import Watched
 from shoestring.server.service import Service
 from shoestring.storage.journal.sqlite import SqliteJournal

@@ -16,9 +16,8 @@ from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import RAY_NODE, SLURM_NODE, THIS_MACHINE
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.policies.search.grid import Grid
-from shoestring.recipes.options.lifetimes import LIFETIMES_FILE
-from shoestring.recipes.options.model_files import MODEL_FILE, refuse_hindsight
+from shoestring.policies.search.run_to_completion import Grid
+from shoestring.recipes.options.model_files import LIFETIMES_FILE, MODEL_FILE, refuse_hindsight
 from shoestring.specs.build import check_affordable, make_spec
 from shoestring.specs.job_table import with_table
 from shoestring.specs.machines import machine_names, settled

@@ -1,0 +1,1 @@
+"""Conformance suites and test tools for third parties."""

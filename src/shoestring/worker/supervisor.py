@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,11 +17,24 @@ from typing import NoReturn
 
 from shoestring.worker.deadman import Limits, Verdict
 from shoestring.worker.gang import Gang
-from shoestring.worker.log import trim
 from shoestring.worker.outbox import Ended, GaveBack, Outbox, retrace
 from shoestring.worker.process_identity import birth
 from shoestring.worker.run_function import Ending
-from shoestring.worker.task import LOCK, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
+from shoestring.worker.task import LOCK, LOG, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
+
+MOST_BYTES = 2 << 20
+
+
+def trim(folder: Path) -> None:
+    """Move a log that has grown too long to `log.1.txt`. Writers append, so they go on at the new start."""
+    path = folder / LOG
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            shutil.copyfile(path, folder / "log.1.txt")
+            os.truncate(path, 0)
+    except OSError:
+        pass  # a log is not worth a trial
+
 
 _LOOK_EVERY_S = 0.1
 

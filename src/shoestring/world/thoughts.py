@@ -1,4 +1,4 @@
-"""The former name of `shoestring.world.live.background`: a controller that is running may still start it by this one (`python -m`)."""
+"""The former name of `shoestring.world.live.background`, by which a controller that is running may still start it."""
 
 from shoestring.world.live.background import main
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing, Offer
-from shoestring.policies.search.elastic.affordable import steady_machines
+from shoestring.policies.search.elastic.hypersched import steady_machines
 from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hyperband_plan
 from shoestring.policies.search.seer.bill import BilledPlan, Terms
 from shoestring.policies.search.seer.plan import Bracket

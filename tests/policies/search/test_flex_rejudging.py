@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.elastic.scaling import learned_speeds
-from shoestring.policies.search.flex.flex_rejudging import Rejudged, rejudged
 from shoestring.policies.search.flex.model import believed
+from shoestring.policies.search.flex.proposals import Rejudged, rejudged
 from shoestring.policies.search.flex.resources import means
 from shoestring.testing.story import KEPT, SPEC, Story
 

@@ -19,8 +19,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
-from shoestring.policies.search.run_to_completion import RandomSearch
-from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.run_to_completion import RandomSearch, Sampled
 from shoestring.policies.search.samplers.optuna import FromOptuna, _quietly, _tell
 from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.space.space import Float, Int

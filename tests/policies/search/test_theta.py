@@ -19,9 +19,8 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.theta.policy import EXPECTED, RESTED, Theta
+from shoestring.policies.search.theta.policy import EXPECTED, RESTED, STAGES, Theta, boundaries
 from shoestring.policies.search.theta.stopping import StopHopeless
-from shoestring.policies.search.theta.theta_stages import STAGES, boundaries
 from shoestring.testing.story import SPEC, Story
 from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shoestring.kernel import decisions as d
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
-from shoestring.policies.search.sampled import Sampled
+from shoestring.policies.search.run_to_completion import Sampled
 from shoestring.policies.search.samplers.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
 from shoestring.policies.search.samplers.tpe_sampler import FromModel
 from shoestring.space.space import Space, choice, constant, integer, log, uniform

@@ -23,8 +23,8 @@ from shoestring.policies.search.trimtuner.problem import MEMORY, observed
 from shoestring.space.constraints import Constraint
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Workload
-from tests.properties.test_invariants import check_invariants
 from tests.policies.search.joint_table import STEPS, error, step_s, study, workload
+from tests.properties.test_invariants import check_invariants
 from tests.studies import Case, play, random_case
 
 

@@ -9,9 +9,7 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.policies.search.given import Given
-from shoestring.policies.search.grid import Grid
-from shoestring.policies.search.run_to_completion import RandomSearch
+from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch
 from shoestring.space.space import Choice, Float, Space
 from shoestring.testing.story import SPEC, Story
 from tests.policies.search.studies import finish, play_out, statuses, study

@@ -1,0 +1,1 @@
+"""Trials in the process of the caller, for debugging."""

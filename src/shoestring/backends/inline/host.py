@@ -11,7 +11,7 @@ from shoestring.kernel.decisions import StartSegment
 from shoestring.kernel.events import CheckpointSaved, Event, JobReported, SnapshotReported
 from shoestring.kernel.types import Metrics, SegmentCause
 from shoestring.storage.checkpoints.directory import CheckpointStore
-from shoestring.worker.checkpoint import Keeper
+from shoestring.worker.hosts import Keeper
 from shoestring.worker.task import LOG
 from shoestring.world.live.clock import RunClock
 

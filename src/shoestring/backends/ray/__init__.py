@@ -1,0 +1,1 @@
+"""Trials on nodes of a Ray cluster."""

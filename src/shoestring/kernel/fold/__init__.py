@@ -1,0 +1,1 @@
+"""How events and decisions change the state of a run."""

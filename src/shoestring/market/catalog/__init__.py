@@ -1,0 +1,1 @@
+"""Machine types of Amazon and Google, with their list prices."""

@@ -1,0 +1,1 @@
+"""A simulated provider: prices, capacity and revocations."""

@@ -1,0 +1,1 @@
+"""Learning curves: how a trial will end, from its first values."""

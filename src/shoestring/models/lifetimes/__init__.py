@@ -1,0 +1,1 @@
+"""How long machines live, and what follows for checkpoints, reuse and cost."""

@@ -1,0 +1,1 @@
+"""How likely a spot machine is revoked within a time."""

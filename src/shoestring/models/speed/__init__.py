@@ -1,0 +1,1 @@
+"""How fast a trial trains on a machine."""

@@ -1,0 +1,1 @@
+"""Acquisition functions: what one more run is worth."""

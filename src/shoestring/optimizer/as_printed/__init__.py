@@ -1,0 +1,1 @@
+"""TrimTuner's models and incumbent exactly as its paper prints them."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
 from shoestring.optimizer.gp.draws import GaussianDraws
+from shoestring.optimizer.joint_model import Prediction
 from shoestring.optimizer.outcome_model import Measured
-from shoestring.optimizer.prediction import Prediction
 from shoestring.optimizer.transforms import Scale
 from shoestring.optimizer.trees.ensemble import grown
 from shoestring.optimizer.trees.posterior import LEAST_DEVIATION, TREES

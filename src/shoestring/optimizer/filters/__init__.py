@@ -1,0 +1,1 @@
+"""Which candidates the acquisition function is computed for."""

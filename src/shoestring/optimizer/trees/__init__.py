@@ -1,0 +1,1 @@
+"""Ensembles of extremely randomised trees."""

@@ -1,0 +1,1 @@
+"""When to save a checkpoint, and which to keep."""

@@ -18,7 +18,7 @@ from shoestring.kernel.records import Segment
 from shoestring.kernel.types import SegmentId
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.on_notice import save_and_leave
-from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.renting.facts import provision_s, start_s
 from shoestring.units import show_duration
 
 if TYPE_CHECKING:

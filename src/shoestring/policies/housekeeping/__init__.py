@@ -1,0 +1,1 @@
+"""Renewal of prepaid leases and the end of a run."""

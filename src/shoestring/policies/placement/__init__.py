@@ -1,0 +1,1 @@
+"""Which machines to rent, where each trial runs, when a machine is released."""

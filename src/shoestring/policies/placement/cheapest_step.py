@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.cheapest import Cheapest
-from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.renting.facts import provision_s, start_s
 from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
 from shoestring.policies.placement.renting.consolidate import gather
-from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import rent_missing
 
 

@@ -21,7 +21,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Config, Listing, Offer, Value
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.named_machines import count_of, named_listings, whole_slots
-from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent_gang import to_be_had
 from shoestring.policies.placement.renting.rent_pinned import machines_free
 

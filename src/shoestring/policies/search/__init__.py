@@ -1,0 +1,1 @@
+"""Which trials run, and for how many steps."""

@@ -1,0 +1,1 @@
+"""The options of recipes, read strictly."""

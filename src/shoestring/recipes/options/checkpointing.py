@@ -9,7 +9,7 @@ from shoestring.policies.checkpointing.by_lifetime import Programme
 from shoestring.policies.checkpointing.on_notice import OnNotice
 from shoestring.policies.checkpointing.periodic import Periodic
 from shoestring.policies.checkpointing.young_daly import YoungDaly
-from shoestring.recipes.options.lifetimes import known_lives
+from shoestring.recipes.options.model_files import known_lives
 from shoestring.recipes.options.parse import Options
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""The option `revocations`: what is assumed, what prices of late say, or a model made by `shoestring market fit`."""
+"""The options that name a fitted model: `revocations` and `lifetimes`.
+
+Both may also be a word for what is assumed without a file. Files are made by `shoestring market fit` and
+`shoestring lifetimes fit`.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,20 @@ from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.pinned_file import FileOption
 
 if TYPE_CHECKING:
+    from shoestring.models.lifetimes.source import Lives
     from shoestring.models.revocation.saved import AnyModel, SavedModel
 
-OPTION = "revocations"
+
+REVOCATIONS = "revocations"
 ASSUMED, FREQUENCY = "assumed", "frequency"
 LEARN_NOTHING = ("frequency", "prior")
 """Saved models that ask the past each time, or nobody: whatever they were made from, they know nothing of it."""
-MODEL_FILE = FileOption(OPTION, (ASSUMED, FREQUENCY), "revocation model", "shoestring market fit")
+MODEL_FILE = FileOption(REVOCATIONS, (ASSUMED, FREQUENCY), "revocation model", "shoestring market fit")
 
 
 def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedRate | FromPrices:
     """As the option says; a placement has its own default."""
-    match options.text(OPTION, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
+    match options.text(REVOCATIONS, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
         case "assumed":
             return AssumedRate()
         case "frequency":
@@ -41,8 +47,8 @@ def refuse_hindsight(spec: RunSpec, start: float) -> None:
     if saved.name in LEARN_NOTHING or saved.trained_until <= start:
         return
     raise SpecError(
-        f"options.{OPTION}: this model has seen prices until {utc(saved.trained_until)}, and the run plays prices from "
-        f"{utc(start)} on: it would know what is to come",
+        f"options.{REVOCATIONS}: this model was trained on prices until {utc(saved.trained_until)}, and the run "
+        f"replays prices from {utc(start)} on: it would know the future",
         hint="train it on older prices (shoestring market fit --until), or play later ones",
     )
 
@@ -59,7 +65,20 @@ def _checked(model: AnyModel, spec: RunSpec) -> AnyModel:
     strange = [x.offer for x in spec.listings if x.offer.spot and nets is not None and str(x.offer) not in nets]
     if strange:
         raise SpecError(
-            f"options.{OPTION}: this model was not trained on {strange[0]}",
+            f"options.{REVOCATIONS}: this model was not trained on {strange[0]}",
             hint="train it on prices of all machines and zones of the run, or use a model of all markets (trees)",
         )
     return model
+
+
+LIFETIMES, KNOWN = "lifetimes", "known"
+LIFETIMES_FILE = FileOption(LIFETIMES, (KNOWN,), "lifetime model", "shoestring lifetimes fit")
+
+
+def known_lives(options: Options) -> Lives:
+    """Who lives how long."""
+    from shoestring.models.lifetimes.saved import decoded
+    from shoestring.models.lifetimes.source import Lives
+
+    named = options.text(LIFETIMES, KNOWN)
+    return Lives() if named == KNOWN else Lives(decoded(*LIFETIMES_FILE.read(named)))

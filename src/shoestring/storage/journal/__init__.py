@@ -1,0 +1,1 @@
+"""Journals: the durable record of a run."""

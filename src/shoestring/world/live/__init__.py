@@ -1,0 +1,1 @@
+"""The live world: a backend, timers, background tasks, user requests."""

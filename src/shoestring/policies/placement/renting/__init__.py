@@ -1,0 +1,1 @@
+"""Shared steps of all placements: rent, assign, pack, consolidate, release."""

@@ -1,4 +1,4 @@
-"""What there is to rent with: money that nobody has a claim on, and offers that were not denied a moment ago."""
+"""Facts for renting: unreserved money, offers not denied recently, dollars per slot hour, observed latencies."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ def not_just_denied(state: RunView, offer: Offer) -> bool:
 def try_again(state: RunView, why: str) -> d.WakeAt:
     """A denial is no reason to ask again at once, and be denied again."""
     return d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
+
+
+def per_slot(usd_per_hour: float, listing: Listing) -> float:
+    return usd_per_hour / listing.slots
+
+
+USUAL_PROVISION_S = 90.0
+"""How long a machine takes to come up, until one has been seen to."""
+USUAL_START_S = 20.0
+"""From the order to start a trial until its code runs, likewise."""
+
+
+def provision_s(state: RunView) -> float:
+    seen = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
+    return sum(seen) / len(seen) if seen else min(USUAL_PROVISION_S, state.spec.deadline_s / 10)
+
+
+def start_s(state: RunView) -> float:
+    seen = [x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None]
+    return sum(seen) / len(seen) if seen else USUAL_START_S

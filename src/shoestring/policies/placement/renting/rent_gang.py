@@ -14,8 +14,14 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
 from shoestring.policies.placement.renting.assign import request
-from shoestring.policies.placement.renting.facts import Bid, free_usd, is_for_sale, no_maximum, not_just_denied
-from shoestring.policies.placement.renting.seen import provision_s
+from shoestring.policies.placement.renting.facts import (
+    Bid,
+    free_usd,
+    is_for_sale,
+    no_maximum,
+    not_just_denied,
+    provision_s,
+)
 
 WORTH_STARTING_S = 60.0
 """Beside the time for a machine to come up and to be left, less than this is not worth a start."""

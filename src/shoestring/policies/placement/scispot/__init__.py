@@ -1,0 +1,1 @@
+"""SciSpot: job bags on preemptible VMs."""

@@ -11,8 +11,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import LeaseId, Listing
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.named_machines import whole_slots
-from shoestring.policies.placement.renting.facts import is_for_sale
-from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.renting.facts import is_for_sale, provision_s, start_s
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.renting.facts import provision_s, start_s
 from shoestring.policies.placement.scispot.candidates import Place, chosen_place, place_on
 
 if TYPE_CHECKING:

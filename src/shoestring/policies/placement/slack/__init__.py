@@ -1,0 +1,1 @@
+"""Spot machines under a deadline, with an on-demand fallback."""

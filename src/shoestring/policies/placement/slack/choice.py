@@ -6,14 +6,19 @@ The placement of a real run and the benchmark ask this same function.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from shoestring.policies.placement.slack.baselines import greedy, uniform_progress
 from shoestring.policies.placement.slack.dynamic_program import Programme
 from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish, guarded
+from shoestring.policies.placement.slack.queue import places_of
+from shoestring.policies.placement.slack.spot_market import SpotMarket, programme_for
+from shoestring.policies.placement.slack.trial_slack import Net, Turn
 from shoestring.policies.placement.slack.zones import Quote, best_quote, moving_pays
 
 if TYPE_CHECKING:
     from shoestring.policies.placement.slack.dynamic_program import Table
+
 
 YOUNG_S = 3600.0
 
@@ -71,3 +76,25 @@ def _on_demand(now: Situation, switching: Switching, programme: Programme, quote
 
 def _aged(programme: Programme, quote: Quote) -> Table:
     return programme.young if quote.spell_age_s < YOUNG_S else programme.old
+
+
+Rule = Literal["slack", "greedy", "uniform_progress"]
+
+
+def wish_of(rule: Rule, turn: Turn, net: Net, market: SpotMarket) -> Wish:
+    match rule:
+        case "greedy":
+            return greedy(net.now, net.switching, market.quotes)
+        case "uniform_progress":
+            deadline_s = turn.state.spec.deadline_s - turn.state.spec.wind_down_s
+            work_s = net.now.work_left_s + _done_s(turn, net)
+            return uniform_progress(net.now, net.switching, market.quotes, work_s, deadline_s)
+        case "slack":
+            return choose(net.now, net.switching, programme_for(turn, market, net), market.quotes)
+
+
+def _done_s(turn: Turn, net: Net) -> float:
+    """Work of the study so far, shared by its places: what the clock is compared with. One trial alone has its own."""
+    state = turn.state
+    steps = sum(job.step for job in state.jobs.values())
+    return steps * net.seconds_per_step / min(places_of(state), max(1, len(state.jobs)))

@@ -9,7 +9,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.on_demand import on_demand_offers
-from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.speed import Speeds, Where
 

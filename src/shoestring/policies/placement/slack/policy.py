@@ -21,12 +21,12 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, request, start_waiting_jobs
 from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.packing import has_time
-from shoestring.policies.placement.renting.pricing import per_slot
 from shoestring.policies.placement.renting.rent import Ranked, rent_missing
+from shoestring.policies.placement.slack.choice import Rule, wish_of
 from shoestring.policies.placement.slack.guarantee import Kind, Wish, guarded, may_start_on_spot
 from shoestring.policies.placement.slack.on_demand_fallback import cheapest_steps
-from shoestring.policies.placement.slack.slack_wish import Rule, wish_of
 from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
 from shoestring.policies.placement.slack.trial_slack import (
     LOOK_S,

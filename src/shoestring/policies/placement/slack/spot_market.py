@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.facts import RETRY_AFTER_S
-from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.facts import RETRY_AFTER_S, per_slot
 from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, solve
 from shoestring.policies.placement.slack.guarantee import Switching
 from shoestring.policies.placement.slack.trial_slack import SETUP_S, Net, Turn

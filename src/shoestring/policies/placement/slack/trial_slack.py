@@ -11,7 +11,7 @@ from functools import cached_property
 from shoestring.kernel.records import Job, Segment
 from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.pricing import per_slot
+from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.guarantee import Kind, Situation, Switching
 from shoestring.policies.placement.slack.on_demand_fallback import way_out

@@ -1,0 +1,1 @@
+"""SpotTune's placement: bids, first-hour refunds, rotation."""

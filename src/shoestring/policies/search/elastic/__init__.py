@@ -1,0 +1,1 @@
+"""Elastic searches: trials change their number of slots while they run."""

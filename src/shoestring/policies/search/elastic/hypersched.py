@@ -15,13 +15,28 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.affordable import affordable_slots
 from shoestring.policies.search.elastic.hypersched_forecast import Outlook, outlook, widths_by_gain
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, wanted_slots
-from shoestring.policies.search.halving.climbing import Climb
-from shoestring.policies.search.halving.rungs import Ladder, as_they_come, rung_steps
+from shoestring.policies.search.halving.rungs import Climb, Ladder, as_they_come, rung_steps
 from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, planned, supplied
-from shoestring.policies.search.seer.terms import Parameters, provision_s
+from shoestring.policies.search.seer.bill import Terms
+from shoestring.policies.search.seer.terms import Parameters, provision_s, terms_at_the_start
+
+
+def affordable_slots(state: RunView, parameters: Parameters) -> int:
+    """On all of these machines together, as far as whole workers can use them."""
+    key = (affordable_slots, parameters, state.spec.budget_usd, state.spec.deadline_s)
+    terms = state.memo(key, lambda: terms_at_the_start(state, parameters))
+    return steady_machines(terms) * terms.slots * state.spec.slots
+
+
+def steady_machines(terms: Terms) -> int:
+    """One at least (the guard ends it when its money is gone), and no more than the run may rent."""
+    usd = terms.lease_usd(max(0.0, terms.deadline_s - terms.provision_s))
+    if usd <= 0:
+        return terms.most_machines
+    return max(1, min(terms.most_machines, int(terms.budget_usd / usd * (1 + 1e-9))))
+
 
 LEADERS = "leaders:"
 SHARES = (0.25, 0.5, 0.75, 1.0)

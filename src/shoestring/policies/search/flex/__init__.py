@@ -1,0 +1,1 @@
+"""flex: elastic search by a freeze-thaw model of learning curves."""

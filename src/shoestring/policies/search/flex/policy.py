@@ -150,8 +150,7 @@ class Flex:
 
     def _most_promising(self, state: RunView, belief: Belief, now: Means, job: JobId, grace: int) -> Drawn | Job:
         """Of what the model would draw for `job` and the trials that were judged before the step `grace`."""
-        from shoestring.policies.search.flex.flex_proposals import proposed
-        from shoestring.policies.search.flex.flex_rejudging import rejudged
+        from shoestring.policies.search.flex.proposals import proposed, rejudged
 
         spec, speeds = state.spec, learned_speeds(state)
         alone = self.narrowing.most(now, spec.slots)

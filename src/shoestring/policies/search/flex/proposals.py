@@ -1,16 +1,22 @@
-"""Configurations that might be tried next, as rows of places on the unit interval, one for each parameter.
-
-Rows are cheap: hundreds are looked at for every trial that is begun, and only the one chosen becomes a configuration.
-"""
+"""Which configuration to try next: candidates, the best forecast for its cost, and trials judged too early."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoestring.kernel.records import Job
+from shoestring.kernel.types import JobId
+from shoestring.kernel.view import RunView
+from shoestring.policies.search.elastic.scaling import Speeds, learned_speeds
+from shoestring.policies.search.flex.model import Belief, ledger_of
+from shoestring.policies.search.flex.resources import Means
+from shoestring.policies.search.flex.slow_trials import StepTimes
+from shoestring.policies.search.samplers.protocol import Drawn
 from shoestring.policies.search.samplers.tpe import as_row
 from shoestring.space.parameters import Choice, Int, Parameter
 from shoestring.space.space import Space
@@ -89,3 +95,68 @@ def _places(space: Space, config: Config) -> list[float]:
         (place + 0.5) / param.size if isinstance(param, Choice) else place
         for param, place in zip(space.params.values(), row, strict=True)
     ]
+
+
+ANYWHERE, AROUND, PARENTS = 144, 72, 8
+"""Configurations looked at for each new trial: anywhere in the space, and around so many of the best."""
+KNOWN = 1e6
+"""Taken off a configuration that was tried before: it has nothing new to tell, and is drawn only if all others were."""
+SPARING = 0.3
+"""What is taken off for e times as much time a step: so much more of something else could be tried."""
+
+
+class Proposal(NamedTuple):
+    drawn: Drawn
+    score: float
+    """Its outlook with the hope for it, less what it takes."""
+
+
+def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Proposal:
+    """For a trial that could be trained to `step`; `hope` is how many deviations count for it."""
+    space, ledger = state.spec.space, ledger_of(state)
+    rng = np.random.default_rng(state.fixed_rng(f"candidates:{job}").getrandbits(64))
+    jobs = list(state.jobs.values())
+    best = np.argsort(-ledger.latest(belief.since), kind="stable")[:PARENTS]
+    rows = np.concatenate([anywhere(space, ANYWHERE, rng), around(space, [jobs[k].config for k in best], AROUND, rng)])
+    x = encoded(space, rows)
+    mean, deviation = belief.outlook_of_new(x, step)
+    silent = [state.jobs[tried].number for tried in _being_tried(state) if not state.jobs[tried].values]
+    score = mean + hope * deviation * belief.room(x, ledger.x[silent])
+    score -= SPARING * StepTimes(ledger, learned_speeds(state)).log_ratio(x)
+    score[_known(x, ledger.x[: ledger.count])] -= KNOWN
+    chosen = int(np.argmax(score))
+    return Proposal(Drawn(config_at(space, rows[chosen]), "drawn from the model"), float(score[chosen]))
+
+
+def _known(x: Numbers, tried: Numbers) -> NDArray[np.bool_]:
+    """Which of these have been tried before, number for number: in a space of few configurations many have."""
+    before = {row.tobytes() for row in tried}
+    return np.array([row.tobytes() in before for row in x])
+
+
+def _being_tried(state: RunView) -> list[JobId]:
+    return [*(segment.job for segment in state.segments.values()), *state.waiting]
+
+
+class Rejudged(NamedTuple):
+    job: Job
+    score: float
+    """In the terms of `flex_proposals.Proposal`."""
+
+
+def rejudged(
+    state: RunView, belief: Belief, speeds: Speeds, now: Means, *, grace: int, alone: int, hope: float
+) -> Rejudged | None:
+    """The best of those that rest before the step `grace`; on `alone` slots they would be trained to the end."""
+    resting = [job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values]
+    early = [job for job in resting if job.step < grace and math.isfinite(job.values[-1])]
+    if not early:
+        return None
+    fastest = speeds.speedup(alone)
+    more = [now.steps(speeds.step_s(job.id) / fastest, switching=True) for job in early]
+    ends = np.array([min(state.spec.max_steps, job.step + steps) for job, steps in zip(early, more, strict=True)])
+    mean, deviation = belief.outlook(np.array([job.number for job in early]), ends)
+    share = [speeds.step_s(job.id) / speeds.usual_s * (grace - job.step) / grace for job in early]
+    score = mean + hope * deviation - SPARING * np.log(share)
+    best = int(np.argmax(score))
+    return Rejudged(early[best], float(score[best]))

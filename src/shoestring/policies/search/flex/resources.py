@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.seen import provision_s, start_s
+from shoestring.policies.placement.renting.facts import provision_s, start_s
 
 SAVE_S = 2.0
 """What saving at the end of a stretch takes, more or less: checkpoints are small beside what they save."""

@@ -1,0 +1,1 @@
+"""Successive halving, ASHA and Hyperband."""

@@ -7,35 +7,19 @@ end. Brackets share the machines: while one waits for the last of a rung, the ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
-from shoestring.kernel import decisions as d
-from shoestring.kernel import events as e
-from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.halving.climbing import climb
-from shoestring.policies.search.halving.rungs import Ladder, when_all_are_in
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, planned
+from shoestring.policies.search.halving.rungs import Halving, Ladder, when_all_are_in
+from shoestring.policies.search.samplers.protocol import planned
 
 
 @dataclass(frozen=True)
-class Hyperband:
+class Hyperband(Halving):
     """Differs from the usual form: a study has the number of trials that was asked for, so the brackets share it in
     the proportion of their usual sizes, instead of being repeated for as long as there is money."""
 
-    eta: int = 3
-    grace_steps: int = 1
-    """No bracket starts below this step."""
-    sampler: Sampler = AT_RANDOM
-    """Where new trials come from."""
-    wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
-
-    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
-        return climb(state, self, self._ladders, self.sampler)
-
-    def _ladders(self, state: RunView) -> list[Ladder]:
+    def ladders(self, state: RunView) -> list[Ladder]:
         spec = state.spec
         brackets = bracket_steps(spec.max_steps, self.eta, self.grace_steps)
         shares = deal(planned(spec), [usual_size(len(brackets), len(steps), self.eta) for steps in brackets])

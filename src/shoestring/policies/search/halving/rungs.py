@@ -12,14 +12,20 @@ that ranks behind: 7 microseconds in all with 33,000 of them.)
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import ClassVar
 
 from shoestring.kernel import decisions as d
+from shoestring.kernel import events as e
+from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Rest
-from shoestring.kernel.types import JobId
+from shoestring.kernel.types import JobId, Tags
 from shoestring.kernel.view import RunView
+from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, has_room, planned, supplied
 
 Standing = tuple[float, int, JobId]
 """Smaller is better: the value, then who came first."""
@@ -168,3 +174,74 @@ def _nth(number: int) -> str:
         return words[number - 1]
     suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
+
+
+BRACKET = "bracket"
+
+
+class Climb:
+    """The ladders of a search and how much of `state.rests` they have read: a memo, rebuilt whenever it is missing."""
+
+    def __init__(self, ladders: list[Ladder]) -> None:
+        self.ladders = ladders
+        self._read = 0
+
+    def catch_up(self, state: RunView) -> None:
+        rests = state.rests
+        for order in range(self._read, len(rests)):
+            rest = rests[order]
+            self.ladders[int(state.jobs[rest.job].tags.get(BRACKET) or 0)].read(state, order, rest)
+        self._read = len(rests)
+
+
+@dataclass(frozen=True)
+class Halving(ABC):
+    """Base of the searches on rungs: each says which ladders it has, the rest is the same."""
+
+    eta: int = 3
+    """The best 1/eta of a rung are promoted."""
+    grace_steps: int = 1
+    """The lowest first rung: every trial trains so many steps before it is compared."""
+    sampler: Sampler = AT_RANDOM
+    """Where new trials come from."""
+    wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
+
+    def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
+        """Drop trials that can no longer be promoted, promote those that can, and fill free slots with new trials."""
+        if state.phase != "running":
+            return
+        progress = state.memo(self, lambda: Climb(self.ladders(state)))
+        progress.catch_up(state)
+        for ladder in progress.ladders:
+            yield from ladder.cut_off(state)
+        while has_room(state):
+            decided = len(state.taken)
+            for ladder in progress.ladders:
+                yield from ladder.send_on(state)
+                if len(state.taken) > decided:
+                    break
+            else:
+                if len(state.jobs) >= planned(state.spec):
+                    return
+                yield from _new_trial(state, progress.ladders, self.sampler)
+
+    @abstractmethod
+    def ladders(self, state: RunView) -> list[Ladder]: ...
+
+
+def _new_trial(state: RunView, ladders: list[Ladder], sampler: Sampler) -> Iterator[d.Decision]:
+    spec, number, job = state.spec, len(state.jobs), state.next_job()
+    bracket, last_of_bracket = 0, ladders[0].trials
+    while number >= last_of_bracket:
+        bracket += 1
+        last_of_bracket += ladders[bracket].trials
+    tags: Tags = {"rung": 0} if len(ladders) == 1 else {BRACKET: bracket, "rung": 0}
+    step = ladders[bracket].first_step
+    config, origin = supplied(state, number, job, sampler)
+    yield d.AddJob(
+        job=job,
+        config=config,
+        tags=tags,
+        why=f"{number + 1} of {planned(spec)}, {origin}: nobody is ready to go on",
+    )
+    yield d.RunJob(job=job, until_step=step, slots=spec.slots, why=f"its first rung is step {step} of {spec.max_steps}")

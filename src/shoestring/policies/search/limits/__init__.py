@@ -1,0 +1,1 @@
+"""What a trial cost, and whether it satisfies the constraints."""

@@ -1,0 +1,1 @@
+"""RubberBand: the cheapest cluster for a fixed schedule."""

@@ -1,0 +1,1 @@
+"""Where new configurations come from: random, TPE, Optuna."""

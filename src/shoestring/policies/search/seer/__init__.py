@@ -1,0 +1,1 @@
+"""SEER: sequential elimination with elastic resources."""

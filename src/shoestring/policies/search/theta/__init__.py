@@ -1,0 +1,1 @@
+"""Early shutdown by predicted final values (SpotTune)."""

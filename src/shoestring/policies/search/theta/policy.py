@@ -16,7 +16,34 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.halving.rungs import HOPELESS, UNTOLD, Standing
 from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, has_room, planned, supplied
-from shoestring.policies.search.theta.theta_stages import boundaries, note_stage
+
+METRIC = "stage"
+STAGES = "stages"
+
+
+def note_stage(job: Job, event: e.JobReported) -> Iterator[d.Decision]:
+    """Keep in mind that a new stage began, if one did. Steps that were lost and are trained again count again."""
+    stage = event.metrics.get(METRIC)
+    if stage is None:
+        return
+    before = _stages(job)
+    stages = [(step, told) for step, told in before if step < event.step]
+    if not stages or stages[-1][1] != stage:
+        stages.append((event.step, float(stage)))
+    if stages[-1][0] == event.step or event.step < before[-1][0]:
+        told = " ".join(f"{step}:{value!r}" for step, value in stages)
+        yield d.TagJob(job=job.id, tags={STAGES: told}, why=f"at step {event.step} its stage is {stage:g}")
+
+
+def boundaries(job: Job) -> tuple[int, ...]:
+    """The steps at which its stage changed."""
+    return tuple(step for step, _ in _stages(job)[1:])
+
+
+def _stages(job: Job) -> list[tuple[int, float]]:
+    pairs = (pair.partition(":") for pair in str(job.tags.get(STAGES) or "").split())
+    return [(int(step), float(stage)) for step, _, stage in pairs]
+
 
 CURVES = ("blend", "ensemble", "earlycurve", "slaq", "last_value")
 """The curve models there are (`shoestring.models.curves.registry`), the default first."""

@@ -16,8 +16,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.theta.policy import CURVES
-from shoestring.policies.search.theta.theta_stages import boundaries
+from shoestring.policies.search.theta.policy import CURVES, boundaries
 
 if TYPE_CHECKING:
     from shoestring.models.curves.model import Outlook

@@ -1,0 +1,1 @@
+"""TrimTuner: hyper-parameters, machines and data fractions chosen together."""
