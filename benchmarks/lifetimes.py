@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.rows import Row, arguments, cpu_s, publish
 from benchmarks.tables import data_folder
 from shoestring.models.lifetimes.fit import DEFAULT, MODELS, fit, log_likelihoods
-from shoestring.models.lifetimes.records import Lifetimes, read_lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords, read_lifetimes
 from shoestring.models.lifetimes.saved import fit_saved
-from shoestring.models.lifetimes.scores import Scores, cross_validated, folds, gain_error
+from shoestring.models.lifetimes.scores import LifetimeScores, cross_validated, folds, gain_error
 
 LIVES = "google_preemptible_2019.csv.gz"
 PAPER, RIVAL = "bathtub_printed", "mixture_atom"
@@ -30,7 +30,7 @@ FEW = 48
 Parts = Sequence[np.ndarray]
 
 
-def with_kinds(seen: Lifetimes, parts: Parts) -> np.ndarray:
+def with_kinds(seen: LifetimeRecords, parts: Parts) -> np.ndarray:
     """The log-likelihood of each machine by the default with multipliers of its type, zone and time of launch."""
     each = np.zeros(len(seen))
     for part in parts:
@@ -41,7 +41,7 @@ def with_kinds(seen: Lifetimes, parts: Parts) -> np.ndarray:
     return each
 
 
-def from_few(name: str, seen: Lifetimes, samples: int) -> float:
+def from_few(name: str, seen: LifetimeRecords, samples: int) -> float:
     """The mean over small samples of how well a model fitted to one of them foretells all the other machines."""
     rng = np.random.default_rng(0)
     found = []
@@ -53,7 +53,7 @@ def from_few(name: str, seen: Lifetimes, samples: int) -> float:
 
 
 def rows(
-    seen: Lifetimes, scores: dict[str, Scores], kinds: np.ndarray, few: dict[str, float], fit_s: float
+    seen: LifetimeRecords, scores: dict[str, LifetimeScores], kinds: np.ndarray, few: dict[str, float], fit_s: float
 ) -> list[Row]:
     default, paper = scores[DEFAULT], scores[PAPER]
     best = max(scores, key=lambda name: scores[name].log_likelihood)

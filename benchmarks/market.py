@@ -18,7 +18,7 @@ from shoestring.runs.forecast import Rehearsal, forecast
 from shoestring.runs.sim_workload import guessed
 from shoestring.space.space import from_plain
 from shoestring.specs.market import Machines, Market
-from shoestring.specs.request import Asked
+from shoestring.specs.request import RunRequest
 
 MARKETS, REPEATS, ALONE = 60, 5, 1000
 ZONES, DAYS, MACHINES, FULL = 3, 12.0, 100, 10_000
@@ -83,14 +83,14 @@ def forecasting(trials: int) -> Iterator[Row]:
         )
 
 
-def _one_simulation(asked: Asked) -> tuple[float, Rehearsal]:
+def _one_simulation(asked: RunRequest) -> tuple[float, Rehearsal]:
     workload = guessed(asked.spec, seconds_per_step=STEP_S)
     found: list[Rehearsal] = []
     seconds = cpu_s(lambda: found.extend(forecast(asked, workload, 1, lambda _: None)[0].rehearsals))
     return seconds, found[0]
 
 
-def _study(trials: int, recipe: str, placement: str) -> Asked:
+def _study(trials: int, recipe: str, placement: str) -> RunRequest:
     wide = [machine for machine in catalog.machines("aws", gpus=0) if len(machine.zones) >= ZONES]
     names = tuple(machine.name for machine in wide[: MARKETS // ZONES])
     knobs = {"interruptions_per_hour": INTERRUPTIONS_PER_HOUR}
@@ -112,7 +112,7 @@ def _study(trials: int, recipe: str, placement: str) -> Asked:
         max_machines=MACHINES,
         slice_s=3600.0,
     )
-    return Asked(spec, market, provider, "local", None, Path.cwd(), None, False, {})
+    return RunRequest(spec, market, provider, "local", None, Path.cwd(), None, False, {})
 
 
 if __name__ == "__main__":

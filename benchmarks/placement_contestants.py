@@ -10,8 +10,8 @@ from benchmarks.placement_world import Look
 from shoestring.models.zone_survival import LossRates, ZoneRecord, expected_stay_h, loss_rates, returns_per_h
 from shoestring.policies.placement.slack import baselines as slack_rules
 from shoestring.policies.placement.slack.choice import choose
-from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, solve
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, Kind, Wish, guarded
+from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, solve
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, MachineChoice, SlackChoice, guarded
 from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h
 
 SOLVE_EVERY = int(2 * 3600 / TICK_S)
@@ -22,12 +22,12 @@ class Slack:
     """One job's player: asks the programme at every tick, and solves it again every two hours or at half the slack."""
 
     def __init__(self) -> None:
-        self._programme: Programme | None = None
+        self._programme: SlackTable | None = None
         self._solved_at = 0
         self._solved_for_s = 0.0
         self._records: dict[tuple[int, int], ZoneRecord] = {}
 
-    def __call__(self, look: Look) -> Wish:
+    def __call__(self, look: Look) -> SlackChoice:
         market, now, switching = look.task.market, look.now, look.task.switching
         zones = [int(zone) for zone in market.up[:, look.tick].nonzero()[0]]
         quotes = [self._quote(market, zone, look) for zone in zones]
@@ -38,8 +38,8 @@ class Slack:
             self._programme = solve(
                 self._terms(look, quotes), switching, now.work_left_s + now.unsaved_s, max(now.slack_s, 0.0)
             )
-        if now.here is Kind.SPOT and look.coming is not None and look.coming >= 0:  # a move goes on
-            return guarded(Wish(Kind.SPOT, look.coming), now, switching)
+        if now.here is MachineChoice.SPOT and look.pending is not None and look.pending >= 0:  # a move goes on
+            return guarded(SlackChoice(MachineChoice.SPOT, look.pending), now, switching)
         return choose(now, switching, self._programme, quotes)
 
     def _quote(self, market: Market, zone: int, look: Look) -> Quote:
@@ -54,16 +54,16 @@ class Slack:
             self._records[known] = market.record(zone, tick)
         return self._records[known]
 
-    def _terms(self, look: Look, quotes: list[Quote]) -> Terms:
+    def _terms(self, look: Look, quotes: list[Quote]) -> SlackMarket:
         market, tick = look.task.market, look.tick
-        if look.now.here is Kind.SPOT:
+        if look.now.here is MachineChoice.SPOT:
             zone = look.now.zone
         elif quotes:
             zone = best_quote(quotes, look.task.switching).zone
         else:  # the one that most often has machines
             zone = max(range(market.zones), key=lambda zone: market.record(zone, tick).uptime_h)
         rates: LossRates = loss_rates(market.record(zone, tick), market.young_record(zone, tick))
-        return Terms(
+        return SlackMarket(
             spot_usd_per_hour=float(market.usd_per_hour[zone, tick]),
             on_demand_usd_per_hour=market.on_demand_usd_per_hour,
             young_losses_per_h=rates.young_per_h,
@@ -74,15 +74,15 @@ class Slack:
         )
 
 
-def on_demand_only(_: Look) -> Wish:
+def on_demand_only(_: Look) -> SlackChoice:
     return ON_DEMAND
 
 
-def greedy(look: Look) -> Wish:
+def greedy(look: Look) -> SlackChoice:
     return slack_rules.greedy(look.now, look.task.switching, _quotes(look))
 
 
-def uniform_progress(look: Look) -> Wish:
+def uniform_progress(look: Look) -> SlackChoice:
     task = look.task
     return slack_rules.uniform_progress(look.now, task.switching, _quotes(look), task.work_s, task.deadline_s)
 
@@ -91,6 +91,6 @@ def _quotes(look: Look) -> list[Quote]:
     """Prices are all that these rules ask for. A machine on its way is waited for."""
     market = look.task.market
     zones = market.up[:, look.tick].nonzero()[0].tolist()
-    if look.coming is not None and look.coming >= 0:
-        zones = [look.coming]
+    if look.pending is not None and look.pending >= 0:
+        zones = [look.pending]
     return [Quote(zone, float(market.usd_per_hour[zone, look.tick]), stay_h=1.0, spell_age_s=0.0) for zone in zones]

@@ -14,7 +14,15 @@ import numpy as np
 from benchmarks.placement_contestants import Slack
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Chooser, Look, Task, play
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, SAVE, WAIT, Kind, Switching, Wish, guarded
+from shoestring.policies.placement.slack.guarantee import (
+    ON_DEMAND,
+    SAVE,
+    WAIT,
+    MachineChoice,
+    SlackChoice,
+    Switching,
+    guarded,
+)
 
 
 def misses(seeds: Iterable[int]) -> int:
@@ -68,15 +76,15 @@ def _random_market(rng: random.Random, ticks: int) -> Market:
 def _at_random(rng: random.Random) -> Chooser:
     """Wishes that make no sense, kept for a while or dropped at once."""
     patience = rng.choice((0.0, 0.5, 0.9))
-    last: list[Wish] = [WAIT]
+    last: list[SlackChoice] = [WAIT]
 
-    def wish(look: Look) -> Wish:
+    def wish(look: Look) -> SlackChoice:
         if rng.random() >= patience:
             zones = look.task.market.up[:, look.tick].nonzero()[0].tolist()
-            spot = [Wish(Kind.SPOT, zone) for zone in zones]
+            spot = [SlackChoice(MachineChoice.SPOT, zone) for zone in zones]
             last[0] = rng.choice([WAIT, ON_DEMAND, SAVE, *spot, *spot])
         asked = last[0]
-        gone = asked.kind is Kind.SPOT and not look.task.market.up[asked.zone, look.tick]
+        gone = asked.kind is MachineChoice.SPOT and not look.task.market.up[asked.zone, look.tick]
         return guarded(WAIT if gone else asked, look.now, look.task.switching)
 
     return wish

@@ -88,7 +88,7 @@ class _Queues:
     def update(self, trial: _Trial) -> None:
         """Places are taken and given back with the machines."""
         job = trial.job
-        machines = () if job.finished_s is not None else (job.machine, job.coming)
+        machines = () if job.finished_s is not None else (job.machine, job.pending)
         zones = {machine.zone for machine in machines if machine is not None and machine.zone != KEPT}
         for zone in trial.held.keys() - zones:
             self._taken[zone].remove(trial.held.pop(zone))

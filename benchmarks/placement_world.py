@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.placement_traces import TICK_S, Market
-from shoestring.policies.placement.slack.guarantee import Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, SlackChoice, Switching
 
 KEPT = -1
 """The zone of an on-demand machine."""
@@ -55,7 +55,7 @@ class Outcome:
     met: bool
 
 
-Chooser = Callable[[Look], Wish]
+Chooser = Callable[[Look], SlackChoice]
 
 
 def play(task: Task, choose: Chooser) -> Outcome:
@@ -82,7 +82,7 @@ class Job:
         self.left_s = task.work_s
         self.unsaved_s = 0.0
         self.machine: Machine | None = None
-        self.coming: Machine | None = None
+        self.pending: Machine | None = None
         self.saves_s = 0.0
         """Time that a save still takes: no work meanwhile."""
 
@@ -92,55 +92,59 @@ class Job:
             time_left_s=self.task.deadline_s - self.passed_s,
             work_left_s=self.left_s,
             unsaved_s=self.unsaved_s,
-            here=Kind.WAIT if machine is None else Kind.ON_DEMAND if machine.zone == KEPT else Kind.SPOT,
+            here=MachineChoice.WAIT
+            if machine is None
+            else MachineChoice.ON_DEMAND
+            if machine.zone == KEPT
+            else MachineChoice.SPOT,
             zone=machine.zone if machine else 0,
             starting=machine is not None and machine.provision_s + machine.restore_s > 0,
         )
-        return Look(tick, self.task, now, self.coming.zone if self.coming else None)
+        return Look(tick, self.task, now, self.pending.zone if self.pending else None)
 
     def lose_what_is_gone(self, tick: int) -> None:
         up = self.task.market.up
-        if self.coming is not None and self.coming.zone != KEPT and not up[self.coming.zone, tick]:
-            self.coming = None
+        if self.pending is not None and self.pending.zone != KEPT and not up[self.pending.zone, tick]:
+            self.pending = None
         if self.machine is not None and self.machine.zone != KEPT and not up[self.machine.zone, tick]:
             self.left_s += self.unsaved_s if self.task.notice_s == 0.0 else min(self.unsaved_s, self.task.notice_s)
             self.unsaved_s = self.saves_s = 0.0
-            self.machine, self.coming = self.coming, None
+            self.machine, self.pending = self.pending, None
 
-    def obey(self, wish: Wish, tick: int) -> None:
-        if wish.kind is Kind.SAVE:
+    def obey(self, wish: SlackChoice, tick: int) -> None:
+        if wish.kind is MachineChoice.SAVE:
             self._save()
-        elif wish.kind is Kind.WAIT:
+        elif wish.kind is MachineChoice.WAIT:
             if self.machine is not None:
                 self._save()
                 self.usd += self.saves_s / 3600 * self._price(self.machine.zone, tick)
-            self.machine = self.coming = None
+            self.machine = self.pending = None
             self.saves_s = 0.0
         else:
-            zone = KEPT if wish.kind is Kind.ON_DEMAND else wish.zone
+            zone = KEPT if wish.kind is MachineChoice.ON_DEMAND else wish.zone
             if self.machine is None:
                 self.machine = self._asked_for(zone)
             elif self.machine.zone == zone:
-                self.coming = None
-            elif self.coming is None or self.coming.zone != zone:
-                self.coming = self._asked_for(zone)
+                self.pending = None
+            elif self.pending is None or self.pending.zone != zone:
+                self.pending = self._asked_for(zone)
 
     def work(self, tick: int) -> None:
         """One tick, cut where a new machine takes over."""
         rest_s = TICK_S
-        if self.coming is not None:
-            worked = min(rest_s, self.coming.provision_s)
-            self.usd += rest_s / 3600 * self._price(self.coming.zone, tick)
+        if self.pending is not None:
+            worked = min(rest_s, self.pending.provision_s)
+            self.usd += rest_s / 3600 * self._price(self.pending.zone, tick)
             self._stretch(worked, tick)
-            self.coming.provision_s -= worked
+            self.pending.provision_s -= worked
             rest_s -= worked
-            if self.finished_s is not None or self.coming.provision_s > 0:
+            if self.finished_s is not None or self.pending.provision_s > 0:
                 return
             self._save()
-            self.coming.restore_s += self.saves_s
+            self.pending.restore_s += self.saves_s
             self.usd += self.saves_s / 3600 * self._price(self.machine.zone, tick) if self.machine else 0.0
             self.saves_s = 0.0
-            self.machine, self.coming = self.coming, None
+            self.machine, self.pending = self.pending, None
             self._stretch(rest_s, tick, paid=True)
         else:
             self._stretch(rest_s, tick)

@@ -29,7 +29,7 @@ from shoestring.models.revocation.lstm_training import fit_revpred, fit_tributar
 from shoestring.models.revocation.model import RevocationModel
 from shoestring.models.revocation.price_arrays import Markets
 from shoestring.models.revocation.saved import DEFAULT, fit
-from shoestring.models.revocation.scores import Scores, scores
+from shoestring.models.revocation.scores import RevocationScores, scores
 
 PRICES = "spot_aws_us-east-1_2016-02_04.parquet"
 MANNERS = ("absolute", "relative", "on_demand")
@@ -62,7 +62,7 @@ class Cell:
     window: int
     manner: str
     model: str
-    scores: Scores
+    scores: RevocationScores
     train_s: float
     us: float
 
@@ -160,7 +160,7 @@ def summed_up(found: Sequence[Cell], where: str) -> None:
             )
 
 
-def _mean(found: Sequence[Scores], name: str) -> float:
+def _mean(found: Sequence[RevocationScores], name: str) -> float:
     return statistics.mean(getattr(one, name) for one in found)
 
 

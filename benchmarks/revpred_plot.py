@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.plotting import bars
-from shoestring.models.revocation.scores import Scores
+from shoestring.models.revocation.scores import RevocationScores
 
 PANELS = (
     ("accuracy", "accuracy"),
@@ -32,7 +32,7 @@ class Judged(Protocol):
     @property
     def model(self) -> str: ...
     @property
-    def scores(self) -> Scores: ...
+    def scores(self) -> RevocationScores: ...
 
 
 def draw(found: Sequence[Judged], path: Path) -> None:

@@ -34,7 +34,7 @@ from shoestring.market.simulated.synthetic_prices import DEFAULT_START
 from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.renting.release_by_plan import AsPlanned
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest, of_one_size
-from shoestring.policies.search.rubberband.plan import Ground, Plan, Round, Schedule, forecast, menu
+from shoestring.policies.search.rubberband.plan import Ground, Round, RubberbandPlan, Schedule, forecast, menu
 from shoestring.policies.search.rubberband.policy import Rubberband
 from shoestring.policies.search.rubberband.speed import Guess
 from shoestring.recipes.rubberband import plan_of
@@ -133,7 +133,7 @@ def best_fixed(deadline_s: float, seed: int, truth: Truth) -> Outcome | None:
 def _fixed(spec: RunSpec, machines: int) -> list[Policy]:
     """The same policies, but planning with one size, and giving nothing back before the end."""
 
-    def planner(schedule: Schedule, ground: Ground, _left_s: float, _in_hand: int) -> Plan:
+    def planner(schedule: Schedule, ground: Ground, _left_s: float, _in_hand: int) -> RubberbandPlan:
         return of_one_size(schedule, ground, machines)
 
     policies: list[Policy] = []

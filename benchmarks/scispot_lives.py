@@ -12,7 +12,7 @@ from shoestring.models.lifetimes.fit import fit
 from shoestring.models.lifetimes.groups import scaled
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
 from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel
-from shoestring.models.lifetimes.records import Lifetimes, read_lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords, read_lifetimes
 from shoestring.models.lifetimes.saved import SavedLifetimes, fit_saved
 from shoestring.models.lifetimes.scores import folds
 from shoestring.models.lifetimes.survival_table import SurvivalTable
@@ -29,7 +29,7 @@ class Split:
     saved: SavedLifetimes
     printed: LifetimeModel
     """The paper's model by the paper's procedure."""
-    held_out: Lifetimes
+    held_out: LifetimeRecords
 
     @property
     def fitted(self) -> SurvivalTable:
@@ -66,8 +66,8 @@ class Draws:
         rng = np.random.default_rng(seed)
         grid = np.arange(0.0, DAY_S + 1.0, 30.0)
         gone = 1.0 - model.survival(grid)
-        lives: Floats = np.interp(rng.random(count), gone, grid)
-        self._lives = np.sort(np.minimum(lives, DAY_S))
+        lifetimes: Floats = np.interp(rng.random(count), gone, grid)
+        self._lives = np.sort(np.minimum(lifetimes, DAY_S))
 
     def older_than(self, rng: np.random.Generator, age_s: float) -> float:
         """How old a machine gets that has reached an age."""

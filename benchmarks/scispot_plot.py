@@ -43,15 +43,15 @@ def draw(
 
 
 def _reuse(times: Any, boundary: Any, splits: Sequence[Split]) -> None:
-    lives = splits[0].fitted
+    lifetimes = splits[0].fitted
     lengths_s = np.arange(0.25, 24.0, 0.25) * HOUR_S
     for age_h in (1, 6, 12, 18):
-        saves = reuse_saves_s(lives, lengths_s, age_h * HOUR_S, SETUP_S) / HOUR_S
+        saves = reuse_saves_s(lifetimes, lengths_s, age_h * HOUR_S, SETUP_S) / HOUR_S
         times.plot(lengths_s / HOUR_S, np.clip(-saves, -2, 6), label=f"{age_h} h old")
     times.axhline(0.0, color="grey", linewidth=0.5)
     times.set(title="Fig. 5a: longer on the old machine, h", xlabel="length of a job, h")
     times.legend(fontsize="small")
-    points = transition_points(lives, SETUP_S)
+    points = transition_points(lifetimes, SETUP_S)
     boundary.plot(points.age_s / HOUR_S, np.minimum(points.longest_s, 24 * HOUR_S) / HOUR_S)
     boundary.set(title="Fig. 5b: below the line the old machine is used", xlabel="age, h", ylabel="length of a job, h")
 

@@ -24,8 +24,8 @@ def _ours(split: Split, work_s: float) -> Floats:
 
 
 def _printed(split: Split, work_s: float) -> Floats:
-    lives = SurvivalTable.of(split.printed, until_s=24 * HOUR_S)
-    return printed_reuse_saves_s(lives, work_s, AGES_S) >= 0
+    lifetimes = SurvivalTable.of(split.printed, until_s=24 * HOUR_S)
+    return printed_reuse_saves_s(lifetimes, work_s, AGES_S) >= 0
 
 
 RULES: dict[str, Rule] = {

@@ -18,7 +18,7 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import AddJob
 from shoestring.kernel.events import Event, RunStarted
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
@@ -106,7 +106,7 @@ class TimedWorld(SimWorld):
         self._consulted_on = consulted_on
         self._began: float | None = None
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         super().attach(past)
         self._began = time.thread_time()  # what comes first is told by the controller, not by the world
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from shoestring.kernel.types import Listing, Offer
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Lifetimes
+from shoestring.market.simulated.revocation import DrawnLifetimes
 
 START = 1_700_000_000.0
 MACHINE_SLOTS = 4
@@ -68,7 +68,7 @@ def market(seed: int = 0, *, spot: bool = False) -> SimulatedProvider:
     listings = (revocable, kept) if spot else (kept,)
     usd_per_hour = SPOT_SHARE * kept.on_demand_usd_per_hour
     prices = {revocable.offer: PriceTrace(revocable.offer, (START - 1.0,), (usd_per_hour,))} if spot else {}
-    lifetimes = Lifetimes(Exponential(3600.0 / SPOT_REVOCATIONS_PER_HOUR), seed)
+    lifetimes = DrawnLifetimes(ExponentialLifetime(3600.0 / SPOT_REVOCATIONS_PER_HOUR), seed)
     return SimulatedProvider(
         listings, PriceBook(prices, listings), lifetimes, seed=seed, provision_s=PROVISION_S, provision_spread=0.0
     )

@@ -20,7 +20,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.history import Entry
 from shoestring.kernel.types import JobId, SegmentId
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, WIDTH
 from shoestring.report.plots.journal_pass import Chronicle
 from shoestring.report.plots.svg import box_path, label, step_path, tag, words
@@ -83,12 +83,12 @@ def _stretches(entries: Sequence[Entry]) -> Iterator[Stretch]:
 def draw(allocations: Sequence[Allocation], cell: Cell, about: str) -> str:
     """One panel below the other, all on the same scales: equal areas are equal money."""
     most = max(slots for one in allocations for _, slots in one.held)
-    across = Scale(0.0, cell.minutes * 60.0, LEFT, RIGHT)
+    across = AxisScale(0.0, cell.minutes * 60.0, LEFT, RIGHT)
     heading = f"Slots in use: {', '.join(one.name for one in allocations)}"
     body = [label(LEFT, 22, heading, "name"), label(LEFT, 40, about)]
     for index, one in enumerate(allocations):
         top = _TOP + index * (_HEIGHT + _BETWEEN) + 20
-        body += _panel(one, across, Scale(0.0, most, top + _HEIGHT, top))
+        body += _panel(one, across, AxisScale(0.0, most, top + _HEIGHT, top))
     return tag(
         "svg",
         tag("title", words(heading)),
@@ -100,7 +100,7 @@ def draw(allocations: Sequence[Allocation], cell: Cell, about: str) -> str:
     )
 
 
-def _panel(one: Allocation, across: Scale, up: Scale) -> Iterator[str]:
+def _panel(one: Allocation, across: AxisScale, up: AxisScale) -> Iterator[str]:
     counts = axes.ticks(0.0, up.high, 4, whole=True)
     yield axes.left_axis(up, LEFT, RIGHT, counts, axes.as_numbers(counts), f"{one.name}: slots")
     yield from _bands(one.stretches, across, up)
@@ -110,7 +110,7 @@ def _panel(one: Allocation, across: Scale, up: Scale) -> Iterator[str]:
     yield axes.bottom_axis(across, up.from_px, moments, axes.as_times(moments), "time since the start")
 
 
-def _bands(stretches: Sequence[Stretch], across: Scale, up: Scale) -> Iterator[str]:
+def _bands(stretches: Sequence[Stretch], across: AxisScale, up: AxisScale) -> Iterator[str]:
     """From each moment to the next in which anything changes, the trials stacked, those trained longest below."""
     spent: dict[JobId, float] = {}
     for stretch in stretches:

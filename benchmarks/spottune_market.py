@@ -15,9 +15,9 @@ from shoestring.kernel.types import Listing
 from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices
 from shoestring.market.prices import PriceBook
-from shoestring.market.simulated.lifetimes import HOUR_S, Exponential
+from shoestring.market.simulated.lifetimes import HOUR_S, ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker
+from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, Revoker
 
 ECUS = {
     "r3.large": 6.5,
@@ -108,7 +108,7 @@ def provider(
     traces = {listing.offer: book.trace(listing.offer) for listing in listings if listing.offer.spot}
     by_chance: Revoker = Never()
     if market.interruptions_per_hour:
-        by_chance = Lifetimes(Exponential(HOUR_S / market.interruptions_per_hour), seed)
+        by_chance = DrawnLifetimes(ExponentialLifetime(HOUR_S / market.interruptions_per_hour), seed)
     whole = PriceBook(traces, listings)
     return SimulatedProvider(listings, whole, Earliest(PriceCrossing(whole, listings), by_chance), seed=seed)
 

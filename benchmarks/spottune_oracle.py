@@ -53,7 +53,7 @@ class Oracle:
             return
         yield from self._give_back(state)
         yield from start_waiting_jobs(state)
-        for job_id in list(state.waiting)[len(state.coming) :]:
+        for job_id in list(state.waiting)[len(state.pending) :]:
             stay = self._best(state, state.jobs[job_id])
             if stay is not None:
                 yield request(state, stay.offer, "it will cost least a step", stay.max_usd_per_hour)

@@ -16,9 +16,9 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing, Offer, Value
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
+from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, ZoneShocks
 from shoestring.space.space import Float, Space
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Latencies, SublinearSpeed, Workload
@@ -68,8 +68,8 @@ class Case:
     def provider(self) -> SimulatedProvider:
         listings = self.spec.listings
         book = PriceBook({offer: PriceTrace(offer, times, prices) for offer, times, prices in self.traces}, listings)
-        mean_life = Exponential(3600 / self.revoked_per_hour) if self.revoked_per_hour else None
-        lifetimes = Lifetimes(mean_life, self.seed) if mean_life else Never()
+        mean_life = ExponentialLifetime(3600 / self.revoked_per_hour) if self.revoked_per_hour else None
+        lifetimes = DrawnLifetimes(mean_life, self.seed) if mean_life else Never()
         shocks = ZoneShocks(self.shocks_per_hour, 0.7, self.seed) if self.shocks_per_hour else Never()
         return SimulatedProvider(
             listings,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from shoestring.report.study import Bag, Study
 from shoestring.runs.folder import find_run
-from shoestring.runs.launch import begin, go_on, rehearse
+from shoestring.runs.launch import begin, resume_run, simulate_request
 from shoestring.space.constraints import Constraint
 from shoestring.specs.build import kind_of
 from shoestring.specs.market import Machines, Market
-from shoestring.specs.request import Asked
+from shoestring.specs.request import RunRequest
 from shoestring.trial import Trial
 from shoestring.worker.loading import stop_if_importing
 from shoestring.world.sim.workload import Latencies, Workload
@@ -125,11 +125,11 @@ def simulate(
     """
     stop_if_importing()
     kind = str(fields.pop("kind", None) or kind_of(fields))
-    asked = Asked.gather(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
-    return rehearse(asked, workload, latencies)
+    asked = RunRequest.resolve(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
+    return simulate_request(asked, workload, latencies)
 
 
 def resume(run: str | Path, *, store: str | Path | None = None) -> Study:
     """Go on with a run by its name or folder, from its journal alone; one that is over is just opened."""
     stop_if_importing()
-    return go_on(find_run(run, store))
+    return resume_run(find_run(run, store))

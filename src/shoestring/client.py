@@ -39,7 +39,7 @@ class ServiceError(ShoestringError):
         self.status = status
 
 
-class Event(NamedTuple):
+class ServiceEvent(NamedTuple):
     kind: str
     """entry: a line of the journal · status: how far the run is · end: nothing comes any more."""
     data: Any
@@ -112,7 +112,7 @@ class Client:
             for line in lines:
                 yield json.loads(line)
 
-    def watch(self, run: str, *, after: int = 0) -> Iterator[Event]:
+    def watch(self, run: str, *, after: int = 0) -> Iterator[ServiceEvent]:
         """The run as it happens, to its end. A line that breaks is taken up again where it was."""
         broken = 0
         while broken < _PATIENCE:
@@ -185,7 +185,7 @@ def _refused(error: HTTPError) -> ServiceError:
         return ServiceError(f"the service answered {error.code} {error.reason}", status=error.code)
 
 
-def _events(stream: IO[bytes]) -> Iterator[Event]:
+def _events(stream: IO[bytes]) -> Iterator[ServiceEvent]:
     """Server-sent events, as far as the service uses them: one line of data each."""
     fields: dict[str, str] = {}
     for raw in stream:
@@ -195,7 +195,9 @@ def _events(stream: IO[bytes]) -> Iterator[Event]:
             fields[name] = value
         elif "data" in fields:
             number = fields.get("id")
-            yield Event(fields.get("event", "message"), json.loads(fields["data"]), int(number) if number else None)
+            yield ServiceEvent(
+                fields.get("event", "message"), json.loads(fields["data"]), int(number) if number else None
+            )
             fields = {}
         else:
             fields = {}

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from shoestring.errors import PolicyError
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD, Decision
 from shoestring.kernel.events import Event, PolicyBroke
-from shoestring.kernel.history import Entry, Past
+from shoestring.kernel.history import Entry, RecordedEvents
 from shoestring.kernel.policy import Guard, Policy
 from shoestring.kernel.state import RunState
-from shoestring.kernel.step import Bench, replay, step
+from shoestring.kernel.step import PolicyChain, replay, step
 from shoestring.kernel.view import RunView
 from shoestring.policies.housekeeping.closing import Closing
 from shoestring.storage.journal.protocol import Journal
@@ -38,12 +38,12 @@ def run(
     state, past = recall(journal, world)
     world.attach(past)
     past.forget_entries()
-    bench = Bench(policies)
+    bench = PolicyChain(policies)
     broken: PolicyError | None = None
     told = deque(first)
     while told or state.goes_on:
         event = told.popleft() if told else world.next_event()  # waits in real time, jumps in virtual time
-        if not past.is_news(event):  # at-least-once delivery, recorded once
+        if not past.is_new(event):  # at-least-once delivery, recorded once
             continue
         try:
             decisions = step(state, event, bench, guard)
@@ -54,10 +54,10 @@ def run(
             journal.sync()
             state, past = recall(journal, world)  # the broken turn never happened
             past.forget_entries()
-            bench, guard = Bench([Closing()]), _let_pass
+            bench, guard = PolicyChain([Closing()]), _let_pass
             told.appendleft(event)  # the event itself did happen: the fixed rule has to hear of it
             event = PolicyBroke(at=max(state.now, event.at), detail=str(error))
-            past.is_news(event)
+            past.is_new(event)
             decisions = step(state, event, bench, guard)
         # The commit point: before it nothing happened, after it all of it must.
         entry = Entry(seq=state.seq, event=event, decisions=decisions)
@@ -80,9 +80,9 @@ def _let_pass(_: RunView, wish: Decision) -> Decision:
     return wish
 
 
-def recall(journal: Journal, world: World) -> tuple[RunState, Past]:
+def recall(journal: Journal, world: World) -> tuple[RunState, RecordedEvents]:
     """The state and the past as the journal tells them; nothing is decided again."""
-    state, past = RunState(world.feed), Past()
+    state, past = RunState(world.feed), RecordedEvents()
     for entry in journal.read():
         replay(state, entry)
         past.replayed(entry)

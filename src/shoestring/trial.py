@@ -40,7 +40,7 @@ class ReportError(ShoestringError, TypeError):
     """A report that is not made of numbers."""
 
 
-class Host(Protocol):
+class TrialHost(Protocol):
     """The side of a trial that user code never sees: a worker process, or the run itself when inline."""
 
     def leaving(self) -> bool:
@@ -73,7 +73,7 @@ class Trial(Mapping[str, Value]):
         job: JobId,
         config: Config,
         until_step: int,
-        host: Host,
+        host: TrialHost,
         step: int = 0,
         checkpoint: Path | None = None,
         fraction: float = 1.0,

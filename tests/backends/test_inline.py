@@ -8,7 +8,7 @@ from shoestring.backends.inline.backend import InlineBackend
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, SegmentEnded, SegmentStarted
 from shoestring.kernel.spec import Code
-from shoestring.testing.backend_rig import L0, OFFER, S0, S1, START, Story
+from shoestring.testing.backend_rig import L0, OFFER, S0, S1, START, ObservedEvents
 from shoestring.testing.backend_suite import BackendSuite
 
 
@@ -26,7 +26,7 @@ def make(tmp_path):
             function=function,
             folder=tmp_path,
         )
-        story = Story(backend, rig)
+        story = ObservedEvents(backend, rig)
         story.rent()
         return story
 

@@ -14,7 +14,7 @@ import pytest
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, LeaseGranted, SegmentEnded
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.testing.backend_rig import L0, OFFER, S0, Story
+from shoestring.testing.backend_rig import L0, OFFER, S0, ObservedEvents
 from shoestring.testing.backend_suite import BackendSuite
 from shoestring.worker.task import read_json
 from tests.backends.backends_at_work import left_of, local
@@ -26,7 +26,7 @@ def story(tmp_path):
 
     def make(function="train", **provider):
         rig = suite.rig(tmp_path, function, **provider)
-        make.made = Story(local(rig), rig)
+        make.made = ObservedEvents(local(rig), rig)
         return make.made
 
     yield make
@@ -37,7 +37,7 @@ def story(tmp_path):
 def heir_of(story):
     """What a new controller finds."""
     story.backend.close()
-    heir = Story(local(story.rig), story.rig)
+    heir = ObservedEvents(local(story.rig), story.rig)
     story.backend = heir.backend
     return heir
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shoestring.backends.slurm import commands as slurm
-from shoestring.backends.slurm.check import Cluster, look_around, slurm_partition
+from shoestring.backends.slurm.check import SlurmCluster, look_around, slurm_partition
 from shoestring.errors import BackendError, PermanentError, SpecError, TransientError
 
 JOBS = """\
@@ -122,8 +122,8 @@ def test_a_partition_that_is_none(place):
 
 def test_the_default_partition_or_the_one_that_is_named(answers):
     answers("sinfo", NODES)
-    assert look_around("slurm") == Cluster(2, 8, frozenset({"big"}))
-    assert look_around("slurm:cloud") == Cluster(2, 3, frozenset({"c5.large", "us-east-1a"}))
+    assert look_around("slurm") == SlurmCluster(2, 8, frozenset({"big"}))
+    assert look_around("slurm:cloud") == SlurmCluster(2, 3, frozenset({"c5.large", "us-east-1a"}))
     with pytest.raises(SpecError, match="no partition 'clod'") as caught:
         look_around("slurm:clod")
     assert "cloud" in caught.value.hint

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from shoestring.backends.slurm import leases as slurm_leases
-from shoestring.backends.slurm.host import ALIVE, SIGNED, Signed
-from shoestring.backends.slurm.leases import Ending, SlurmLeases
+from shoestring.backends.slurm.host import ALIVE, SIGNED, HostSignature
+from shoestring.backends.slurm.leases import ObservedEnd, SlurmLeases
 from shoestring.kernel.types import LeaseId
 from shoestring.worker.task import write_json
 
@@ -53,7 +53,7 @@ def cancelled(leases):
 
 def signs_in(leases, job="12"):
     folder = leases.folder / "leases" / L7
-    write_json(folder / SIGNED, Signed(job=job, node="s0", address="s0", wall=0.0))
+    write_json(folder / SIGNED, HostSignature(job=job, node="s0", address="s0", wall=0.0))
     (folder / ALIVE).touch()
 
 
@@ -63,9 +63,9 @@ def signs_in(leases, job="12"):
         ("RUNNING", None),
         ("PENDING", None),
         ("COMPLETING", None),
-        ("NODE_FAIL", Ending("revoked", "Slurm took its node (NODE_FAIL)")),
-        ("PREEMPTED", Ending("revoked", "Slurm took its node (PREEMPTED)")),
-        ("FAILED", Ending("lost", "what hosts it on its node died (FAILED)")),
+        ("NODE_FAIL", ObservedEnd("revoked", "Slurm took its node (NODE_FAIL)")),
+        ("PREEMPTED", ObservedEnd("revoked", "Slurm took its node (PREEMPTED)")),
+        ("FAILED", ObservedEnd("lost", "what hosts it on its node died (FAILED)")),
     ],
 )
 def test_what_the_state_of_a_job_means_for_its_lease(leases, state, ending):

@@ -17,7 +17,7 @@ PATH = ".//{http://www.w3.org/2000/svg}path"
 
 
 @pytest.fixture
-def lives(prompt: Prompt) -> str:
+def lifetimes(prompt: Prompt) -> str:
     """Two hundred machines of two types, under a limit of 24 h; the big ones die faster, users stop a third of all."""
     rng, lines = Random(5), ["machine,zone,launched_at,lifetime_s,taken,limit_s"]
     for number in range(200):
@@ -30,8 +30,8 @@ def lives(prompt: Prompt) -> str:
 
 
 @pytest.fixture
-def model(prompt: Prompt, lives: str) -> str:
-    result = prompt("lifetimes", "fit", lives, "-o", "model.json")
+def model(prompt: Prompt, lifetimes: str) -> str:
+    result = prompt("lifetimes", "fit", lifetimes, "-o", "model.json")
     assert result.exit_code == 0, result.output
     assert "weibull_atom from 200 machines" in result.output
     assert "saved to model.json" in result.output
@@ -55,41 +55,43 @@ def test_a_machine_that_dies_faster_has_less_to_live(prompt: Prompt, model: str)
     assert mean_s("--machine", "big") < mean_s() < mean_s("--machine", "small")
 
 
-def test_pictures_are_drawn(prompt: Prompt, lives: str, model: str) -> None:
-    shown = prompt("lifetimes", "show", model, "--data", lives, "--plot", "kinds.svg")
+def test_pictures_are_drawn(prompt: Prompt, lifetimes: str, model: str) -> None:
+    shown = prompt("lifetimes", "show", model, "--data", lifetimes, "--plot", "kinds.svg")
     assert "drew it to kinds.svg" in shown.output
     # all machines, two types, a zone and two times of day, each as counted and as fitted
     assert len(ET.fromstring((prompt.folder / "kinds.svg").read_text()).findall(PATH)) == 12
     prompt("lifetimes", "show", model, "--plot", "fitted.svg")
     assert len(ET.fromstring((prompt.folder / "fitted.svg").read_text()).findall(PATH)) == 6
-    judged = prompt("lifetimes", "eval", lives, "--models", "weibull_atom,uniform", "--folds", "2", "--plot", "m.svg")
+    judged = prompt(
+        "lifetimes", "eval", lifetimes, "--models", "weibull_atom,uniform", "--folds", "2", "--plot", "m.svg"
+    )
     assert "drew them to m.svg" in judged.output
     assert len(ET.fromstring((prompt.folder / "m.svg").read_text()).findall(PATH)) == 3
 
 
-def test_models_are_judged_the_best_first(prompt: Prompt, lives: str) -> None:
+def test_models_are_judged_the_best_first(prompt: Prompt, lifetimes: str) -> None:
     words = ("--models", "exponential,weibull_atom,bathtub_printed", "--folds", "2")
-    rows = json.loads(prompt("lifetimes", "eval", lives, *words, "--json").stdout)
+    rows = json.loads(prompt("lifetimes", "eval", lifetimes, *words, "--json").stdout)
     assert rows[0]["model"] == "weibull_atom"
     assert [row["log_likelihood"] for row in rows] == sorted((row["log_likelihood"] for row in rows), reverse=True)
-    table = prompt("lifetimes", "eval", lives, *words).output
+    table = prompt("lifetimes", "eval", lifetimes, *words).output
     assert table.splitlines()[1].split() == ["model", "log-likelihood", "KS", "mean", "life"]
 
 
-def test_the_papers_procedure_is_there_to_compare(prompt: Prompt, lives: str) -> None:
+def test_the_papers_procedure_is_there_to_compare(prompt: Prompt, lifetimes: str) -> None:
     for words in (("--model", "bathtub_printed"), ("--by", "least-squares")):
-        assert prompt("lifetimes", "fit", lives, "-o", "paper.json", *words).exit_code == 0
+        assert prompt("lifetimes", "fit", lifetimes, "-o", "paper.json", *words).exit_code == 0
         assert json.loads(prompt("lifetimes", "show", "paper.json", "--json").stdout)["by"] == "least_squares"
 
 
-def test_ones_own_runs_are_learned_from(prompt: Prompt, lives: str) -> None:
+def test_ones_own_runs_are_learned_from(prompt: Prompt, lifetimes: str) -> None:
     study = prompt.study(on='"local"', trials="8", max_steps="40")
     ran = prompt(
         "simulate", study, "--name", "mine", "--budget", "20", "--deadline", "12h", "--seconds-per-step", "600",
         "--market", "modern",
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
-    result = prompt("lifetimes", "fit", lives, "--runs", "mine-simulated", "-o", "both.json")
+    result = prompt("lifetimes", "fit", lifetimes, "--runs", "mine-simulated", "-o", "both.json")
     assert result.exit_code == 0, result.output
     assert "yours: " in result.output
     own = json.loads(prompt("lifetimes", "show", "both.json", "--json").stdout)["kinds"]["own"]
@@ -97,20 +99,24 @@ def test_ones_own_runs_are_learned_from(prompt: Prompt, lives: str) -> None:
     assert "own" in prompt("lifetimes", "show", "both.json").output
 
 
-def test_what_cannot_be_is_said_in_a_sentence(prompt: Prompt, lives: str, model: str) -> None:
+def test_what_cannot_be_is_said_in_a_sentence(prompt: Prompt, lifetimes: str, model: str) -> None:
     refused(prompt("lifetimes", "fit", "-o", "m.json"), "there is nothing to learn from")
     refused(prompt("lifetimes", "fit", "nowhere.csv", "-o", "m.json"), "there is no such file")
-    refused(prompt("lifetimes", "fit", lives, "-o", "m.json", "--model", "weibul"), "'weibul' is unknown", "weibull")
-    refused(prompt("lifetimes", "fit", lives, "-o", "m.json", "--limit", "soon"), "soon")
-    refused(prompt("lifetimes", "fit", lives, "-o", "m.json", "--limit", "0"), "--limit must be more than 0")
-    refused(prompt("lifetimes", "fit", lives, "-o", "no/such/m.json"), "cannot be written")
-    refused(prompt("lifetimes", "fit", lives, "-o", "m.json", "--machines", "huge"), "no machine that was asked for")
+    refused(
+        prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--model", "weibul"), "'weibul' is unknown", "weibull"
+    )
+    refused(prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--limit", "soon"), "soon")
+    refused(prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--limit", "0"), "--limit must be more than 0")
+    refused(prompt("lifetimes", "fit", lifetimes, "-o", "no/such/m.json"), "cannot be written")
+    refused(
+        prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--machines", "huge"), "no machine that was asked for"
+    )
     refused(prompt("lifetimes", "fit", "--runs", "never", "-o", "m.json"), "there is no run 'never'")
-    refused(prompt("lifetimes", "show", lives), "is not a saved lifetime model")
+    refused(prompt("lifetimes", "show", lifetimes), "is not a saved lifetime model")
     refused(prompt("lifetimes", "show", "nowhere.json"), "nowhere.json cannot be read")
     refused(prompt("lifetimes", "show", model, "--work", "ever"), "ever")
-    refused(prompt("lifetimes", "eval", lives, "--models", "trees"), "'trees' is unknown")
-    refused(prompt("lifetimes", "eval", lives, "--folds", "900"), "200 machines cannot be cut into 900 parts")
+    refused(prompt("lifetimes", "eval", lifetimes, "--models", "trees"), "'trees' is unknown")
+    refused(prompt("lifetimes", "eval", lifetimes, "--folds", "900"), "200 machines cannot be cut into 900 parts")
     bad = prompt.write("bad.csv", "lifetime_s,taken\nlong,true\n")
     refused(prompt("lifetimes", "eval", bad), "bad.csv, line 2", "'long' is not a lifetime")
     none_taken = prompt.write("calm.csv", "lifetime_s,taken\n5,no\n6,no\n7,no\n")

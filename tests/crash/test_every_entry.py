@@ -15,7 +15,7 @@ from shoestring.errors import ShoestringError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD, Decision
 from shoestring.kernel.events import Event, RunStarted
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.spec import RunSpec
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
@@ -55,7 +55,7 @@ class Dying:
         self.inner, self.left = inner, die_at
         self.feed = inner.feed
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         self.inner.attach(past)
 
     def next_event(self) -> Event:
@@ -77,7 +77,7 @@ class Repeating:
         self.feed = inner.feed
         self._again: list[Event] = []
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         self._again = [entry.event for entry in past.entries if not isinstance(entry.event, RunStarted)]
         self.rng.shuffle(self._again)
         self.inner.attach(past)
@@ -155,7 +155,7 @@ class Overtaking:
         self._held: list[Event] = []
         self.swapped = 0
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         self.inner.attach(past)
 
     def next_event(self) -> Event:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.records import Snapshot
 from shoestring.policies.placement.renting.assign import start_on
-from shoestring.policies.placement.renting.packing import Seats
+from shoestring.policies.placement.renting.packing import Packing
 from shoestring.testing.story import SPEC, Story, story
 
 FRACTIONS = (1 / 16, 1 / 4, 1.0)
@@ -51,19 +51,19 @@ def test_nobody_can_be_given_no_data_or_more_than_there_is(fraction: float) -> N
 def test_a_segment_is_told_the_part_the_seed_and_which_smaller_parts_nobody_knows_yet() -> None:
     run = story(spec=replace(SPEC, fractions=FRACTIONS, seed=7), lease="l0")
     run.add("j0", until_step=9)
-    order = start_on(run.view, run.state.jobs["j0"], Seats(leases=("l0",), slots=(1,)))
+    order = start_on(run.view, run.state.jobs["j0"], Packing(leases=("l0",), slots=(1,)))
     assert (order.fraction, order.fractions, order.seed) == (1.0, (1 / 16, 1 / 4), 7)
     run.order(order)
     run.happened(run.snapshot("j0", 1 / 16, 0.5))
     run.end("j0", "lost", step=0)
-    order = start_on(run.view, run.state.jobs["j0"], Seats(leases=("l0",), slots=(1,)))
+    order = start_on(run.view, run.state.jobs["j0"], Packing(leases=("l0",), slots=(1,)))
     assert (order.fraction, order.fractions, order.seed) == (1.0, (1 / 4,), 7)
 
 
 def test_a_trial_on_the_smallest_part_has_nothing_smaller_to_tell_of() -> None:
     run = story(spec=replace(SPEC, fractions=FRACTIONS), lease="l0")
     run.add("j0", until_step=9, fraction=1 / 16)
-    order = start_on(run.view, run.state.jobs["j0"], Seats(leases=("l0",), slots=(1,)))
+    order = start_on(run.view, run.state.jobs["j0"], Packing(leases=("l0",), slots=(1,)))
     assert (order.fraction, order.fractions) == (1 / 16, ())
 
 
@@ -127,10 +127,10 @@ def test_a_snapshot_of_a_closed_segment_is_old_news() -> None:
 
 
 def test_a_snapshot_and_a_report_of_one_step_are_two_happenings() -> None:
-    run, past = running(), Past()
+    run, past = running(), RecordedEvents()
     news = [run.report("j0", 1, 0.1), run.snapshot("j0", 1 / 16, 0.3, step=1), run.snapshot("j0", 1 / 4, 0.2, step=1)]
-    assert [past.is_news(event) for event in news] == [True, True, True]
-    assert [past.is_news(event) for event in news] == [False, False, False]
+    assert [past.is_new(event) for event in news] == [True, True, True]
+    assert [past.is_new(event) for event in news] == [False, False, False]
 
 
 @settings(max_examples=50, deadline=None)
@@ -146,4 +146,4 @@ def test_snapshots_never_change_what_a_run_comes_to(fractions: list[float], befo
         run.end("j0", "completed", step=6)
     told.state.jobs["j0"].snapshots.clear()
     assert told.state.jobs["j0"] == plain.state.jobs["j0"]
-    assert (told.state.best, told.state.rests) == (plain.state.best, plain.state.rests)
+    assert (told.state.best, told.state.settled) == (plain.state.best, plain.state.settled)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shoestring.errors import IllegalDecision, PolicyError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.records import Rest
+from shoestring.kernel.records import Settled
 from shoestring.testing.story import SPEC, Story, checkpoint, story
 
 
@@ -39,7 +39,7 @@ def test_a_job_that_reached_its_step_rests_there() -> None:
     run.happened(run.report("j0", 3, 0.4))
     run.end("j0")
     assert run.state.jobs["j0"].status == "paused"
-    assert run.view.rests == [Rest("j0", "paused", 3, 3, 0.4)]
+    assert run.view.settled == [Settled("j0", "paused", 3, 3, 0.4)]
 
 
 def test_a_job_that_did_all_its_steps_is_finished_and_so_is_one_whose_code_says_so() -> None:
@@ -90,7 +90,7 @@ def test_lost_work_falls_back_to_the_checkpoint_and_the_same_job_waits_again() -
     assert list(job.values) == [0.1, 0.5]  # what was reported of states that are gone is gone
     assert job.best == 0.1
     assert run.state.lost_s == 130.0  # saved at 0, running since 0
-    assert run.view.rests == []
+    assert run.view.settled == []
 
 
 def test_the_best_of_the_run_is_found_again_when_its_work_is_lost() -> None:
@@ -128,7 +128,7 @@ def test_failures_have_a_small_budget_of_their_own(cause) -> None:
     run.start("s1", "j0", "l0")
     run.end("j0", cause, step=0)
     assert run.state.jobs["j0"].status == "failed"
-    assert run.view.rests[-1].status == "failed"
+    assert run.view.settled[-1].status == "failed"
 
 
 def test_revocations_are_no_failures() -> None:
@@ -148,21 +148,21 @@ def test_the_last_error_is_kept_in_words() -> None:
 def test_a_job_dropped_while_it_runs_stays_dropped_however_its_segment_ends() -> None:
     run = running()
     run.order(d.DropJob(job="j0", why="the story"))
-    assert list(run.view.leaving) == ["s0"]
-    assert run.view.rests == [Rest("j0", "dropped", 0, 9, None)]
+    assert list(run.view.draining) == ["s0"]
+    assert run.view.settled == [Settled("j0", "dropped", 0, 9, None)]
     run.order(d.HaltSegment(segment="s0", grace_s=5.0, why="the story"))
-    assert not run.view.leaving
+    assert not run.view.draining
     run.end("j0", "reached")
     assert run.state.jobs["j0"].status == "dropped"
-    assert len(run.view.rests) == 1
+    assert len(run.view.settled) == 1
 
 
 def test_a_job_paused_while_it_runs_can_be_wanted_again_before_it_has_left() -> None:
     run = running()
     run.order(d.PauseJob(job="j0", why="the story"))
-    assert list(run.view.leaving) == ["s0"]
+    assert list(run.view.draining) == ["s0"]
     run.order(d.RunJob(job="j0", until_step=9, why="the story"))
-    assert not run.view.leaving
+    assert not run.view.draining
     assert run.state.jobs["j0"].status == "running"
 
 

@@ -21,11 +21,11 @@ def request(lease: str, *, offer: Offer = SPOT) -> d.RequestLease:
 def test_a_machine_can_be_used_once_it_is_granted() -> None:
     run = story()
     run.order(request("l0"))
-    assert list(run.view.coming) == ["l0"]
-    assert not run.view.roomy
+    assert list(run.view.pending) == ["l0"]
+    assert not run.view.with_free_slots
     run.happened(e.LeaseGranted(at=30.0, lease="l0"))
-    assert not run.view.coming
-    assert list(run.view.roomy) == list(run.view.idle) == ["l0"]
+    assert not run.view.pending
+    assert list(run.view.with_free_slots) == list(run.view.idle) == ["l0"]
 
 
 def test_slots_are_taken_and_given_back() -> None:
@@ -33,9 +33,9 @@ def test_slots_are_taken_and_given_back() -> None:
     run.add("j0", until_step=9, slots=3)
     run.add("j1", until_step=9, slots=1)
     run.start("s0", "j0", "l0")
-    assert (run.state.leases["l0"].free_slots, list(run.view.roomy), list(run.view.idle)) == (1, ["l0"], [])
+    assert (run.state.leases["l0"].free_slots, list(run.view.with_free_slots), list(run.view.idle)) == (1, ["l0"], [])
     run.start("s1", "j1", "l0")
-    assert not run.view.roomy
+    assert not run.view.with_free_slots
     assert [segment.id for segment in run.view.segments_on("l0")] == ["s0", "s1"]
     run.end("j0", "halted", step=0)
     run.end("j1", "halted", step=0)
@@ -46,7 +46,7 @@ def test_slots_are_taken_and_given_back() -> None:
 def test_a_machine_on_notice_gets_no_more_work_and_may_be_replaced() -> None:
     run = story(lease="l0")
     run.happened(e.RevocationNoticed(at=10.0, lease="l0", gone_at=130.0))
-    assert not run.view.roomy
+    assert not run.view.with_free_slots
     assert run.view.in_hand == 0
     assert not run.state.leases["l0"].usable
 
@@ -56,7 +56,7 @@ def test_a_denied_machine_is_forgotten_but_the_offer_is_remembered() -> None:
     run.order(request("l0"))
     run.happened(e.LeaseDenied(at=10.0, lease="l0", reason="no_capacity"))
     assert not run.state.leases
-    assert not run.view.coming
+    assert not run.view.pending
     assert (run.state.denials, run.view.denied_at) == (1, {SPOT: 10.0})
     assert run.view.reserved_usd == 0.0
 

@@ -139,9 +139,9 @@ def assert_true(run: Story) -> None:
     for lease in state.leases.values():
         taken = sum(state.segments[segment].slots for segment in lease.segments)
         assert lease.free_slots == lease.slots - taken
-        assert (lease.id in state.roomy) == (lease.usable and lease.free_slots > 0)
+        assert (lease.id in state.with_free_slots) == (lease.usable and lease.free_slots > 0)
         assert (lease.id in state.idle) == (lease.usable and not lease.segments)
-    for index in (state.roomy, state.idle, state.coming, state.doomed):
+    for index in (state.with_free_slots, state.idle, state.pending, state.on_notice):
         assert set(index) <= set(state.leases)
 
 

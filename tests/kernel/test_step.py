@@ -28,7 +28,7 @@ class Says:
         self.saw: list[list[str]] = []
 
     def decide(self, state: RunView, event: e.Event):  # noqa: ARG002
-        self.saw.append([type(decision).__name__ for decision in state.taken])
+        self.saw.append([type(decision).__name__ for decision in state.decided])
         yield from self.decisions
 
 

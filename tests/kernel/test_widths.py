@@ -32,7 +32,7 @@ def test_a_gang_takes_its_share_of_each_machine_and_gives_it_back() -> None:
     run = two_machines_and_a_gang_of_six()
     run.order(gang())
     assert [run.state.leases[lease].free_slots for lease in ("l0", "l1")] == [0, 2]
-    assert list(run.view.roomy) == ["l1"]
+    assert list(run.view.with_free_slots) == ["l1"]
     run.end("j0", "halted", step=0)
     assert [run.state.leases[lease].free_slots for lease in ("l0", "l1")] == [4, 4]
 
@@ -86,7 +86,7 @@ def test_a_new_width_stops_a_job_at_its_next_step_and_lets_it_wait_for_its_new_p
 def test_a_width_taken_back_before_anybody_acted_changes_nothing() -> None:
     run = running_on(1)
     run.order(d.RunJob(job="j0", until_step=9, slots=4, why="a test"))
-    assert list(run.view.leaving) == ["s0"]
+    assert list(run.view.draining) == ["s0"]
     assert widen(run, 1) == []
 
 

@@ -8,13 +8,13 @@ from shoestring.errors import PermanentError, TransientError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.background import background_task, task_name
-from shoestring.kernel.history import Entry, Past
+from shoestring.kernel.history import Entry, RecordedEvents
 from shoestring.kernel.types import CheckpointRef, Offer
 from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.world.live import retries
-from shoestring.world.live.background import ThoughtsBeside, ThoughtsHere
+from shoestring.world.live.background import InProcessTasks, SubprocessTasks
 from shoestring.world.live.clock import RunClock
-from shoestring.world.live.user_requests import leave_wish
+from shoestring.world.live.user_requests import post_request
 from shoestring.world.live.world import LiveWorld
 
 START = 5000.0
@@ -75,7 +75,7 @@ def backend():
 def world(backend, tmp_path):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=1000.0)
     world = LiveWorld(
-        backend, clock, None, DirectoryStore(tmp_path / "store"), run_dir=tmp_path, thoughts=ThoughtsHere()
+        backend, clock, None, DirectoryStore(tmp_path / "store"), run_dir=tmp_path, thoughts=InProcessTasks()
     )
     yield world
     world.close()
@@ -83,7 +83,7 @@ def world(backend, tmp_path):
 
 def past(*turns):
     """A past of turns: an event and the decisions it caused."""
-    told = Past()
+    told = RecordedEvents()
     for seq, (event, *decisions) in enumerate(turns, 1):
         told.replayed(Entry(seq=seq, event=event, decisions=tuple(decisions)))
     return told
@@ -168,7 +168,7 @@ def test_a_wish_of_this_process_becomes_an_event(world):
 def test_a_wish_left_on_file_is_told_once_and_removed_when_the_world_is_left(world, tmp_path):
     (tmp_path / "asked").mkdir()
     (tmp_path / "asked" / "garbage.json").write_text("{")
-    leave_wish(tmp_path, "stop")
+    post_request(tmp_path, "stop")
     assert world.next_event().wish == "stop"
     world.carry_out(wake("end", world.clock.now() + 400))
     assert isinstance(world.next_event(), e.TimerFired)
@@ -177,7 +177,7 @@ def test_a_wish_left_on_file_is_told_once_and_removed_when_the_world_is_left(wor
 
 
 def test_a_wish_nobody_heard_stays_on_file(world, tmp_path):
-    leave_wish(tmp_path, "stop")
+    post_request(tmp_path, "stop")
     world.close()
     assert len(list((tmp_path / "asked").iterdir())) == 1
 
@@ -212,7 +212,7 @@ def test_a_thought_that_fails_is_a_broken_policy(world):
 
 
 def test_thoughts_in_a_process_beside_come_back_in_order_and_survive_its_death():
-    beside = ThoughtsBeside()
+    beside = SubprocessTasks()
     for x in range(3):
         beside.ask(think(square, {"x": x}, name=f"t{x}"))
 

@@ -14,9 +14,14 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.simulated.availability import Availability, read_availability
-from shoestring.market.simulated.lifetimes import Exponential, GooglePreemptible, Uniform, Weibull
+from shoestring.market.simulated.lifetimes import (
+    ExponentialLifetime,
+    GooglePreemptible,
+    UniformLifetime,
+    WeibullLifetime,
+)
 from shoestring.market.simulated.random_streams import generator, uniform
-from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, ZoneShocks
+from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, ZoneShocks
 
 HOUR = 3600.0
 LEASES = [LeaseId(f"l{n}") for n in range(2000)]
@@ -40,20 +45,31 @@ def test_without_a_maximum_the_on_demand_price_is_the_limit(crossing, spot):
 
 
 def test_nothing_takes_an_on_demand_machine(crossing):
-    causes = [crossing, Lifetimes(Exponential(1.0)), ZoneShocks(100.0, 1.0), Availability({ON_DEMAND: [(0, 1, 0)]})]
+    causes = [
+        crossing,
+        DrawnLifetimes(ExponentialLifetime(1.0)),
+        ZoneShocks(100.0, 1.0),
+        Availability({ON_DEMAND: [(0, 1, 0)]}),
+    ]
     assert all(cause.revoked_at(LeaseId("l0"), ON_DEMAND, 0.0, None) == math.inf for cause in causes)
 
 
 @pytest.mark.parametrize(
     ("lifetime", "expected"),
-    [(Exponential(HOUR), HOUR), (Uniform(100.0, 300.0), 200.0), (Weibull(HOUR, 2.0), HOUR * math.gamma(1.5))],
+    [
+        (ExponentialLifetime(HOUR), HOUR),
+        (UniformLifetime(100.0, 300.0), 200.0),
+        (WeibullLifetime(HOUR, 2.0), HOUR * math.gamma(1.5)),
+    ],
 )
 def test_lifetimes_have_the_mean_of_their_distribution(spot, lifetime, expected):
-    ages = [Lifetimes(lifetime, seed=3).revoked_at(lease, spot, 50.0, None) - 50.0 for lease in LEASES]
+    ages = [DrawnLifetimes(lifetime, seed=3).revoked_at(lease, spot, 50.0, None) - 50.0 for lease in LEASES]
     assert mean(ages) == pytest.approx(expected, rel=0.08)
 
 
-@pytest.mark.parametrize("wrong", [lambda: Exponential(0.0), lambda: Weibull(1.0, -1.0), lambda: Uniform(5.0, 1.0)])
+@pytest.mark.parametrize(
+    "wrong", [lambda: ExponentialLifetime(0.0), lambda: WeibullLifetime(1.0, -1.0), lambda: UniformLifetime(5.0, 1.0)]
+)
 def test_impossible_lifetimes_are_refused(wrong):
     with pytest.raises(SpecError):
         wrong()
@@ -141,7 +157,7 @@ def test_overlapping_runs_are_refused(spot):
 
 
 def test_the_earliest_cause_counts(crossing, spot):
-    both = Earliest(crossing, Lifetimes(Uniform(100.0, 100.0)))
+    both = Earliest(crossing, DrawnLifetimes(UniformLifetime(100.0, 100.0)))
     assert both.revoked_at(LeaseId("l0"), spot, 0.0, None) == 100.0
     assert Earliest(Never(), crossing).revoked_at(LeaseId("l0"), spot, 0.0, None) == 2120.0
     assert Earliest().revoked_at(LeaseId("l0"), spot, 0.0, None) == math.inf

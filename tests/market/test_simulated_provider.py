@@ -10,9 +10,9 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.simulated.availability import Availability
-from shoestring.market.simulated.lifetimes import Exponential, Uniform
+from shoestring.market.simulated.lifetimes import ExponentialLifetime, UniformLifetime
 from shoestring.market.simulated.provider import Grant, SimulatedProvider
-from shoestring.market.simulated.revocation import Lifetimes, Never, PriceCrossing
+from shoestring.market.simulated.revocation import DrawnLifetimes, Never, PriceCrossing
 from shoestring.specs.market import make_market
 
 HOUR = 3600.0
@@ -66,9 +66,9 @@ def test_chance_denials_come_at_their_rate_and_never_hit_on_demand():
 
 
 def test_a_notice_comes_the_listings_time_before_the_end(spot_listing):
-    cloud = provider(spot_listing, revoker=Lifetimes(Uniform(1000.0, 1000.0)))
+    cloud = provider(spot_listing, revoker=DrawnLifetimes(UniformLifetime(1000.0, 1000.0)))
     assert cloud.revocation(LeaseId("l0"), spot_listing.offer, 50.0, None) == (930.0, 1050.0)
-    sudden = provider(spot_listing, revoker=Lifetimes(Uniform(30.0, 30.0)))
+    sudden = provider(spot_listing, revoker=DrawnLifetimes(UniformLifetime(30.0, 30.0)))
     assert sudden.revocation(LeaseId("l0"), spot_listing.offer, 50.0, None) == (50.0, 80.0)
 
 
@@ -76,7 +76,7 @@ def test_a_legacy_preemptible_machine_lives_24_hours_at_most_and_is_billed_for_t
     listing = catalog.listing(
         catalog.machine("gcp", "n1-highcpu-16"), "us-central1-c", spot=True, legacy_preemptible=True
     )
-    cloud = provider(listing, ((0.0,), (0.15,)), revoker=Lifetimes(Exponential(1000 * 24 * HOUR)))
+    cloud = provider(listing, ((0.0,), (0.15,)), revoker=DrawnLifetimes(ExponentialLifetime(1000 * 24 * HOUR)))
     notice_at, gone_at = cloud.revocation(LeaseId("l0"), listing.offer, 100.0, None)
     assert (notice_at, gone_at) == (100.0 + 24 * HOUR - 30.0, 100.0 + 24 * HOUR)
     assert cloud.bill(listing.offer, None, 100.0, gone_at, "revoked").charged_usd == pytest.approx(24 * 0.15)
@@ -195,10 +195,10 @@ def test_on_a_preemptible_market_there_is_one_price_and_nobody_outlives_a_day() 
     assert len(prices) == 1
     assert prices.pop() == pytest.approx(0.47 * kept.on_demand_usd_per_hour)
     gone = [provider.revocation(LeaseId(f"l{n}"), spot.offer, provider.start, None) for n in range(300)]
-    lives = [taken.gone_at - provider.start for taken in gone if taken is not None]
-    assert len(lives) == 300
-    assert max(lives) == 86400.0
-    assert 0.3 < sum(life < 86400.0 for life in lives) / 300 < 0.5
+    lifetimes = [taken.gone_at - provider.start for taken in gone if taken is not None]
+    assert len(lifetimes) == 300
+    assert max(lifetimes) == 86400.0
+    assert 0.3 < sum(life < 86400.0 for life in lifetimes) / 300 < 0.5
 
 
 @pytest.mark.parametrize("price_share", [0.0, -1.0, 1.5])

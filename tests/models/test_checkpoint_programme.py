@@ -12,7 +12,7 @@ from shoestring.models.lifetimes.checkpoint_schedule import CheckpointProgramme,
 from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 COSTS = Costs(save_s=60.0, restart_s=120.0)
@@ -40,13 +40,13 @@ def played_s(rng: np.random.Generator, programme: CheckpointProgramme, work_s: f
     return passed_s
 
 
-def fixed_interval_s(lives: SurvivalTable, work_s: float, every_s: float, costs: Costs) -> float:
+def fixed_interval_s(lifetimes: SurvivalTable, work_s: float, every_s: float, costs: Costs) -> float:
     """Expected time with a save every so often on machines without memory, from a new machine: piece after piece."""
     total, left_s = 0.0, work_s
     while left_s > 1e-6:
         piece_s = min(every_s, left_s)
         stretch_s = piece_s + (costs.save_s if piece_s < left_s else 0.0)
-        total += float(makespan_s(lives, stretch_s, restart_s=costs.restart_s))
+        total += float(makespan_s(lifetimes, stretch_s, restart_s=costs.restart_s))
         left_s -= piece_s
     return total
 
@@ -62,16 +62,16 @@ def test_what_it_expects_is_the_mean_of_many_jobs_played_by_it(work_h: float, ag
 @given(mean_h=st.floats(0.5, 20), every_h=st.floats(0.1, 3))
 @settings(max_examples=25, deadline=None)
 def test_without_memory_no_fixed_interval_is_better(mean_h: float, every_h: float) -> None:
-    lives = SurvivalTable.of(Exponential(scale_s=mean_h * HOUR_S), until_s=24 * HOUR_S)
-    programme = solve(lives, 4 * HOUR_S, COSTS)
+    lifetimes = SurvivalTable.of(Exponential(scale_s=mean_h * HOUR_S), until_s=24 * HOUR_S)
+    programme = solve(lifetimes, 4 * HOUR_S, COSTS)
     every_s = round(every_h * HOUR_S / programme.quantum_s) * programme.quantum_s or programme.quantum_s
-    assert programme.seconds(4 * HOUR_S) <= fixed_interval_s(lives, 4 * HOUR_S, every_s, COSTS) * 1.002
+    assert programme.seconds(4 * HOUR_S) <= fixed_interval_s(lifetimes, 4 * HOUR_S, every_s, COSTS) * 1.002
 
 
 def test_without_memory_it_saves_about_as_often_as_young_and_daly_say() -> None:
     mean_s = 10 * HOUR_S
-    lives = SurvivalTable.of(Exponential(scale_s=mean_s), until_s=30 * HOUR_S)
-    gaps = np.diff((0.0, *solve(lives, 12 * HOUR_S, COSTS).saves_s(12 * HOUR_S)))
+    lifetimes = SurvivalTable.of(Exponential(scale_s=mean_s), until_s=30 * HOUR_S)
+    gaps = np.diff((0.0, *solve(lifetimes, 12 * HOUR_S, COSTS).saves_s(12 * HOUR_S)))
     assert np.mean(gaps) == pytest.approx(young_daly_s(60.0, mean_s), rel=0.15)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
 from shoestring.models.curves.blend import earned
-from shoestring.models.curves.facts import Stretch, diverged, recent_movement
+from shoestring.models.curves.facts import CurveStage, diverged, recent_movement
 from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT, curve_model
 from shoestring.policies.search.theta.policy import CURVES
 
@@ -27,8 +27,8 @@ def noisy(law, count: int, seed: int = 0, noise: float = 0.01) -> list[float]:
     return [law(step) + rng.gauss(0, noise) for step in range(1, count + 1)]
 
 
-def stretch_of(values: list[float]) -> Stretch:
-    return Stretch(np.arange(1.0, len(values) + 1), np.asarray(values))
+def stretch_of(values: list[float]) -> CurveStage:
+    return CurveStage(np.arange(1.0, len(values) + 1), np.asarray(values))
 
 
 # -- the door ----------------------------------------------------------------------------------------------------------

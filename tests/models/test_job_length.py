@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from shoestring.kernel import events as e
-from shoestring.kernel.records import Pace, Rest
+from shoestring.kernel.records import Pace, Settled
 from shoestring.kernel.types import Listing, Offer
 from shoestring.models.speed.job_length import JobLengths, work_left_s
 from shoestring.policies.placement.cheapest import Cheapest
@@ -28,7 +28,7 @@ def bag(*seconds: float, where: str = "small") -> Story:
         job = f"j{number}"
         run.add(job, until_step=1)
         run.state.jobs[job].paces[where, 1] = Pace(1, took_s)
-        run.state.rests.append(Rest(job, "finished", 1, 1, None))
+        run.state.settled.append(Settled(job, "finished", 1, 1, None))
     return run
 
 
@@ -60,7 +60,7 @@ def test_reading_on_comes_to_the_same_as_reading_everything() -> None:
     for number, took_s in ((2, 650.0), (3, 610.0)):
         run.add(f"j{number}", until_step=1)
         run.state.jobs[f"j{number}"].paces["small", 1] = Pace(1, took_s)
-        run.state.rests.append(Rest(f"j{number}", "finished", 1, 1, None))
+        run.state.settled.append(Settled(f"j{number}", "finished", 1, 1, None))
     read_on = JobLengths.of(run.view).step_time(SMALL, 1)
     run.state.memos.clear()
     assert JobLengths.of(run.view).step_time(SMALL, 1) == read_on
@@ -68,7 +68,7 @@ def test_reading_on_comes_to_the_same_as_reading_everything() -> None:
 
 def test_jobs_that_failed_or_were_dropped_tell_nothing() -> None:
     run = bag(600.0)
-    run.state.rests[0] = Rest("j0", "failed", 0, 1, None)
+    run.state.settled[0] = Settled("j0", "failed", 0, 1, None)
     assert JobLengths.of(run.view).step_time(SMALL, 1) is None
 
 
@@ -77,7 +77,7 @@ def test_what_a_running_job_has_done_is_off_what_is_left() -> None:
     run.state.jobs["j0"].until_step = 1
     run.add("j1", until_step=1)
     run.state.jobs["j1"].paces["small", 1] = Pace(1, 600.0)
-    run.state.rests.append(Rest("j1", "finished", 1, 1, None))
+    run.state.settled.append(Settled("j1", "finished", 1, 1, None))
     run.happened(e.TimerFired(at=400.0, name="tick"))
     expected = JobLengths.of(run.view).step_time(SPEC.listings[0], 1).expected_s
     assert work_left_s(run.view, "j0", SPEC.listings[0], 1) == pytest.approx(expected - 400.0)

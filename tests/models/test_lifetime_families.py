@@ -35,8 +35,8 @@ shapes = st.floats(0.3, 3.0)
 
 @st.composite
 def kaplan_meiers(draw: st.DrawFn) -> KaplanMeier:
-    lives = draw(st.lists(st.tuples(hours, st.booleans()), min_size=1, max_size=12))
-    seconds, taken = np.array([life for life, _ in lives]), np.array([gone for _, gone in lives])
+    lifetimes = draw(st.lists(st.tuples(hours, st.booleans()), min_size=1, max_size=12))
+    seconds, taken = np.array([life for life, _ in lifetimes]), np.array([gone for _, gone in lifetimes])
     return KaplanMeier.of(seconds, taken, draw(limits))
 
 

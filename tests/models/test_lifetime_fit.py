@@ -21,7 +21,7 @@ from shoestring.models.lifetimes.fit import (
 )
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
 from shoestring.models.lifetimes.model import HOUR_S
-from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecord, LifetimeRecords
 from tests.models.lifetime_machines import machines
 
 H = HOUR_S
@@ -93,8 +93,8 @@ def test_least_squares_come_near_to_the_share_of_those_taken_away() -> None:
 
 def test_the_likelihood_of_each_machine_is_what_is_known_of_it() -> None:
     model = Weibull(scale_s=100 * H, shape=0.5, limit_s=24 * H)
-    lives = [(2 * H, True), (24.4 * H, True), (5 * H, False), (24.1 * H, False)]
-    seen = Lifetimes.of(LifetimeRecord(seconds, taken, limit_s=24 * H) for seconds, taken in lives)
+    lifetimes = [(2 * H, True), (24.4 * H, True), (5 * H, False), (24.1 * H, False)]
+    seen = LifetimeRecords.of(LifetimeRecord(seconds, taken, limit_s=24 * H) for seconds, taken in lifetimes)
     reached = math.log(float(model.reached(24 * H)))
     np.testing.assert_allclose(
         log_likelihoods(model, seen),
@@ -106,7 +106,7 @@ def test_the_likelihood_of_each_machine_is_what_is_known_of_it() -> None:
 
 
 def test_the_impossible_is_charged_but_not_without_end() -> None:
-    seen = Lifetimes.of([LifetimeRecord(30 * H, True)])
+    seen = LifetimeRecords.of([LifetimeRecord(30 * H, True)])
     assert log_likelihoods(Uniform(high_s=10 * H), seen)[0] == pytest.approx(math.log(LEAST_CHANCE))
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
     with pytest.raises(SpecError, match="nothing to fit by least squares"):
         fit("kaplan_meier", free, "least_squares")
     with pytest.raises(DataError, match="0 of 3 machines were taken away"):
-        fit("weibull", Lifetimes.of([LifetimeRecord(H, False)] * 3))
+        fit("weibull", LifetimeRecords.of([LifetimeRecord(H, False)] * 3))
 
 
 # -- an oracle ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.models.lifetimes.families import Exponential, Weibull
 from shoestring.models.lifetimes.fit import MODELS
 from shoestring.models.lifetimes.groups import (
-    Kind,
+    LifetimeGroup,
     ScaledHazard,
     kinds_of,
     likely_strength,
@@ -26,7 +26,7 @@ from shoestring.models.lifetimes.groups import (
     time_of_day,
 )
 from shoestring.models.lifetimes.model import HOUR_S
-from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecord, LifetimeRecords
 from shoestring.models.lifetimes.saved import decoded, encoded, fit_saved, with_own
 from tests.models.lifetime_machines import machines
 
@@ -34,13 +34,13 @@ H = HOUR_S
 BASE = Weibull(scale_s=60 * H, shape=0.6, limit_s=24 * H)
 
 
-def mixed(*kinds: tuple[str, str, float, int]) -> Lifetimes:
+def mixed(*kinds: tuple[str, str, float, int]) -> LifetimeRecords:
     """Machines of several kinds: type, zone, how many times the hazard, how many."""
     parts = []
     for seed, (machine, zone, multiplier, count) in enumerate(kinds):
         some = machines(scaled(BASE, multiplier), count, given_back_after_s=20 * H, seed=seed)
         parts.append(replace(some, machine=(machine,) * count, zone=(zone,) * count))
-    return Lifetimes(
+    return LifetimeRecords(
         seconds=np.concatenate([part.seconds for part in parts]),
         taken=np.concatenate([part.taken for part in parts]),
         machine=tuple(name for part in parts for name in part.machine),
@@ -88,8 +88,8 @@ def test_a_kind_of_which_little_was_seen_stays_near_the_others() -> None:
 
 
 def test_kinds_that_differ_by_chance_alone_are_held_together() -> None:
-    alike = [Kind(deaths=deaths, expected=100.0) for deaths in (98.0, 103.0, 100.0, 99.0)]
-    apart = [Kind(deaths=deaths, expected=100.0) for deaths in (20.0, 210.0, 100.0, 70.0)]
+    alike = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (98.0, 103.0, 100.0, 99.0)]
+    apart = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (20.0, 210.0, 100.0, 70.0)]
     assert likely_strength(alike) > 1000
     assert likely_strength(apart) < 20
     assert likely_strength(alike[:1]) > 1000
@@ -146,8 +146,8 @@ def test_what_was_saved_is_read_back_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["weibull_atom", "mixture_atom", "kaplan_meier"])
 def test_machines_that_all_reach_the_limit_are_no_trouble(name: str) -> None:
-    lives = [LifetimeRecord(24.1 * H, True, machine="m", zone="z", limit_s=24 * H)] * 20
-    saved = fit_saved(Lifetimes.of(lives), name)
+    lifetimes = [LifetimeRecord(24.1 * H, True, machine="m", zone="z", limit_s=24 * H)] * 20
+    saved = fit_saved(LifetimeRecords.of(lifetimes), name)
     assert saved.multiplier("m", "z") == pytest.approx(1.0)
     assert saved.model_for("m").mean_s() == pytest.approx(24 * H, rel=0.01)
 

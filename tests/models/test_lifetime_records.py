@@ -15,7 +15,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.types import EndCause, LeaseId, Offer
 from shoestring.models.lifetimes.from_journal import machines_seen
 from shoestring.models.lifetimes.model import HOUR_S
-from shoestring.models.lifetimes.records import LifetimeRecord, Lifetimes, read_lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecord, LifetimeRecords, read_lifetimes
 
 H = HOUR_S
 SPOT = Offer(provider="aws", zone="us-east-1a", machine="m5.large", spot=True)
@@ -90,7 +90,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_a_life_of_nothing_counts_as_a_second() -> None:
-    assert Lifetimes.of([LifetimeRecord(0.0, True)]).seconds.tolist() == [1.0]
+    assert LifetimeRecords.of([LifetimeRecord(0.0, True)]).seconds.tolist() == [1.0]
 
 
 # -- journals ----------------------------------------------------------------------------------------------------------

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s, printed_makespan_at_age_s, printed_makespan_s, wasted_s
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 
 
 def test_without_memory_it_is_the_textbook_formula() -> None:
     mean_s, work_s, restart_s = 2 * HOUR_S, 3 * HOUR_S, 120.0
-    lives = SurvivalTable.of(Exponential(scale_s=mean_s), until_s=40 * HOUR_S)
+    lifetimes = SurvivalTable.of(Exponential(scale_s=mean_s), until_s=40 * HOUR_S)
     textbook = (mean_s + restart_s) * np.expm1(work_s / mean_s)
-    assert makespan_s(lives, work_s, restart_s=restart_s) == pytest.approx(textbook, rel=1e-3)
+    assert makespan_s(lifetimes, work_s, restart_s=restart_s) == pytest.approx(textbook, rel=1e-3)
 
 
 def test_without_memory_the_age_of_the_machine_does_not_matter() -> None:
-    lives = SurvivalTable.of(Exponential(scale_s=2 * HOUR_S), until_s=60 * HOUR_S)
-    young, old = makespan_s(lives, HOUR_S), makespan_s(lives, HOUR_S, age_s=10 * HOUR_S)
+    lifetimes = SurvivalTable.of(Exponential(scale_s=2 * HOUR_S), until_s=60 * HOUR_S)
+    young, old = makespan_s(lifetimes, HOUR_S), makespan_s(lifetimes, HOUR_S, age_s=10 * HOUR_S)
     assert young == pytest.approx(old, rel=1e-3)
 
 
@@ -74,6 +74,6 @@ def test_the_printed_makespan_is_its_integral() -> None:
 
 
 def test_half_of_a_short_job_is_wasted_without_memory_and_less_where_young_machines_go_first() -> None:
-    lives = SurvivalTable.of(Exponential(scale_s=100 * HOUR_S), until_s=30 * HOUR_S)
-    assert wasted_s(lives, HOUR_S) == pytest.approx(HOUR_S / 2, rel=0.01)
+    lifetimes = SurvivalTable.of(Exponential(scale_s=100 * HOUR_S), until_s=30 * HOUR_S)
+    assert wasted_s(lifetimes, HOUR_S) == pytest.approx(HOUR_S / 2, rel=0.01)
     assert wasted_s(LIVES, HOUR_S) < 0.35 * HOUR_S

@@ -10,7 +10,7 @@ from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s
 from shoestring.models.lifetimes.reuse import break_even_idle_s, printed_reuse_saves_s, reuse_saves_s, transition_points
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 TABLE = transition_points(LIVES, 120.0)
@@ -25,8 +25,8 @@ def test_a_machine_that_will_not_outlive_the_job_is_not_used_for_it() -> None:
 
 
 def test_without_memory_only_the_time_to_come_up_is_saved() -> None:
-    lives = SurvivalTable.of(Exponential(scale_s=5 * HOUR_S), until_s=40 * HOUR_S)
-    assert abs(reuse_saves_s(lives, HOUR_S, 7 * HOUR_S, 90.0) - 90.0) < 1.0
+    lifetimes = SurvivalTable.of(Exponential(scale_s=5 * HOUR_S), until_s=40 * HOUR_S)
+    assert abs(reuse_saves_s(lifetimes, HOUR_S, 7 * HOUR_S, 90.0) - 90.0) < 1.0
 
 
 def test_in_print_a_safe_old_machine_is_given_up_for_a_short_job() -> None:

@@ -63,9 +63,9 @@ def test_dollars_and_useful_time_are_those_of_many_simulated_stays(chance, stay_
     rng = np.random.default_rng(0)
     overheads = Overheads(start_s=45.0, save_s=5.0, every_s=300.0)
     rate = rate_per_s(chance)
-    lives = rng.exponential(1.0 / rate, size=200_000)
-    stays = np.minimum(lives, stay_s)
-    billed = np.where((lives < stay_s) & (lives < refund_within_s), 0.0, stays) * 0.5 / HOUR_S
+    lifetimes = rng.exponential(1.0 / rate, size=200_000)
+    stays = np.minimum(lifetimes, stay_s)
+    billed = np.where((lifetimes < stay_s) & (lifetimes < refund_within_s), 0.0, stays) * 0.5 / HOUR_S
     trained = np.maximum(0.0, stays - 45.0) / overheads.per_trained_s
     assert stay_usd(rate, stay_s, 0.5, refund_within_s) == pytest.approx(billed.mean(), rel=0.02, abs=1e-5)
     assert useful_s(rate, stay_s, overheads) == pytest.approx(trained.mean(), rel=0.02)

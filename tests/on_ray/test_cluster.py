@@ -8,7 +8,7 @@ from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, SegmentEnded
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId
-from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Rig, ScriptedProvider, Story
+from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 from tests.on_ray import numpy_gang
@@ -25,7 +25,7 @@ def story(tmp_path, cluster):
     def make(function="train", **provider):
         clock = RunClock(started_at=START, wall_at=time.time(), speedup=20.0)
         rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
-        told.append(Story(on_cluster(rig, cluster), rig))
+        told.append(ObservedEvents(on_cluster(rig, cluster), rig))
         return told[-1]
 
     yield make

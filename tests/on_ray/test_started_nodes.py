@@ -10,7 +10,7 @@ import pytest
 from shoestring.backends.ray.link import look_at
 from shoestring.errors import PermanentError
 from shoestring.kernel.events import JobReported, LeaseEnded, SegmentEnded
-from shoestring.testing.backend_rig import L0, L1, S0, S1, START, Rig, ScriptedProvider, Story
+from shoestring.testing.backend_rig import L0, L1, S0, S1, START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.worker.task import read_json
 from shoestring.world.live.clock import RunClock
 from tests.on_ray.at_work import on_started_nodes
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.heavy
 def story(tmp_path):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=20.0)
     rig = Rig(tmp_path / "run", "hung", ScriptedProvider(), clock, deadman_s=60.0)
-    story = Story(on_started_nodes(rig), rig)
+    story = ObservedEvents(on_started_nodes(rig), rig)
     yield story
     story.settle()
     story.backend.close()
@@ -62,7 +62,7 @@ def test_whatever_ends_a_node_ends_what_is_on_it(story):
     while node_of(story, L1) and time.monotonic() < until:
         time.sleep(0.1)
     assert node_of(story, L1) == [], "prepaid time is over"
-    heir = Story(on_started_nodes(story.rig), story.rig)
+    heir = ObservedEvents(on_started_nodes(story.rig), story.rig)
     story.backend = heir.backend
     ended = heir.wait_for(LeaseEnded, lambda event: event.lease == L1)
     assert ended.cause == "expired"

@@ -4,7 +4,7 @@ import time
 
 from shoestring.backends.slurm.backend import SlurmBackend
 from shoestring.backends.slurm.leases import SlurmLeases
-from shoestring.testing.backend_rig import START, Rig, ScriptedProvider, Story
+from shoestring.testing.backend_rig import START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 
@@ -25,7 +25,7 @@ def on_slurm(rig, partition=None):
 def a_story(tmp_path, function="train", *, speedup=20.0, partition=None, **provider):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=speedup)
     rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
-    return Story(on_slurm(rig, partition), rig)
+    return ObservedEvents(on_slurm(rig, partition), rig)
 
 
 def nothing_is_left(slurm, run_dir):

@@ -16,7 +16,7 @@ from shoestring.kernel.events import (
     RevocationNoticed,
 )
 from shoestring.kernel.types import LeaseId
-from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Story
+from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents
 from tests.on_slurm.at_work import a_story, nothing_is_left, on_slurm
 from tests.on_slurm.small_cluster import wait_until
 
@@ -43,7 +43,7 @@ def job_of(story, lease):
 
 def heir_of(story):
     """As after a kill -9: another instance on the same folder."""
-    heir = Story(on_slurm(story.rig), story.rig)
+    heir = ObservedEvents(on_slurm(story.rig), story.rig)
     story.backend = heir.backend
     return heir
 

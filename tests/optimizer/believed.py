@@ -9,7 +9,7 @@ import numpy as np
 
 from shoestring.optimizer.as_printed.gp import PrintedBeliefs
 from shoestring.optimizer.observations import Suggestion
-from shoestring.optimizer.outcome_model import Belief
+from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Beliefs
 from tests.optimizer.made_up import FRACTIONS, optimizer, run
 
@@ -28,7 +28,7 @@ def printed(runs: int = 12, **changes: object) -> Beliefs:
     return believed(runs, PrintedBeliefs, **changes)
 
 
-def after(belief: Belief, row: int, fraction: float, surprise: float) -> Belief:
+def after(belief: OutcomePosterior, row: int, fraction: float, surprise: float) -> OutcomePosterior:
     """The same belief, told that a run of this row measured so many deviations more than expected."""
     process, x = belief._gp, belief._candidates.x
     here = process.slice(process.near(x[[row]]), fraction)

@@ -20,11 +20,11 @@ from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent
 from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.candidates import Rows
-from shoestring.optimizer.outcome_model import Belief
+from shoestring.optimizer.outcome_model import OutcomePosterior
 from tests.optimizer.believed import after, believed, printed
 
 
-def two_rivals(belief: Belief) -> Rows:
+def two_rivals(belief: OutcomePosterior) -> Rows:
     """Two candidates of which either may be better."""
     mean = belief.at(1.0).mean
     best = int(mean.argmin())
@@ -33,7 +33,7 @@ def two_rivals(belief: Belief) -> Rows:
     return np.array([best, others[int(np.argmin(doubt))]])
 
 
-def chance_of_two(belief: Belief, two: Rows) -> np.ndarray:
+def chance_of_two(belief: OutcomePosterior, two: Rows) -> np.ndarray:
     """The chance of each of two to be the best, by the formula for two jointly normal values."""
     mean = belief.at(1.0, two).mean
     (own, both), (_, other) = belief.covariance(two, 1.0, two, 1.0)
@@ -86,7 +86,7 @@ def test_the_chance_of_the_next_recommendation_is_that_of_updated_models(
     beliefs = believed(constraints=limits)
     incumbent = NextIncumbent(beliefs, roots, measured_first=measured_first)
     posterior = beliefs.limits()[0].posterior
-    assert isinstance(posterior, Belief)
+    assert isinstance(posterior, OutcomePosterior)
     nodes = gauss_hermite(roots, 2)  # both limits are of one model, that of seconds
     contenders, history = incumbent.contenders, beliefs.history
     for row, fraction in [(12, 1 / 32), (200, 1.0)]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.optimizer.gp.fit import LogPosterior, most_likely
-from shoestring.optimizer.gp.kernel import Frame, Points, Shape, matern, prior
+from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints, matern, prior
 from shoestring.optimizer.gp.process import GP
 
 FRACTIONS = np.array([1 / 60, 0.1, 0.25, 0.5, 1.0])
@@ -16,16 +16,16 @@ FRAME = Frame(np.array([0, 1, 2, 2, 2]), trend=0.2, smallest=1 / 60)
 """Two ranges, and a choice of three whose columns share a length."""
 
 
-def some_points(count: int, rng: np.random.Generator) -> Points:
+def some_points(count: int, rng: np.random.Generator) -> RunPoints:
     return FRAME.points(rng.random((count, 5)), np.log(rng.choice(FRACTIONS, count)))
 
 
-def some_shape(rng: np.random.Generator, spread: float = 0.5) -> Shape:
+def some_shape(rng: np.random.Generator, spread: float = 0.5) -> KernelParameters:
     mean, deviation = prior(FRAME.parameters)
-    return Shape(mean + spread * deviation * rng.standard_normal(len(mean)))
+    return KernelParameters(mean + spread * deviation * rng.standard_normal(len(mean)))
 
 
-def written_out(shape: Shape, a: Points, b: Points) -> np.ndarray:
+def written_out(shape: KernelParameters, a: RunPoints, b: RunPoints) -> np.ndarray:
     """The kernel, number by number, as it is printed in the notes of its module."""
     own = shape.theta[FRAME.parameters :]
     scale, slope, c, e, kappa, c0 = np.exp(own[0]), own[1], *np.exp(own[2:6])
@@ -40,7 +40,7 @@ def written_out(shape: Shape, a: Points, b: Points) -> np.ndarray:
     return k
 
 
-def noise(shape: Shape, at: Points) -> np.ndarray:
+def noise(shape: KernelParameters, at: RunPoints) -> np.ndarray:
     return np.exp(2 * (shape.theta[-2] + shape.theta[-1] * at.p))
 
 
@@ -64,7 +64,7 @@ def test_the_density_is_a_normal_likelihood_times_the_priors() -> None:
     shapes = [some_shape(rng), some_shape(rng)]
     mean, deviation = prior(FRAME.parameters)
 
-    def expected(shape: Shape) -> float:
+    def expected(shape: KernelParameters) -> float:
         covariance = written_out(shape, points, points) + np.diag(noise(shape, points))
         priors = norm.logpdf(shape.theta, mean, deviation).sum()
         return float(multivariate_normal(np.zeros(9), covariance).logpdf(values) + priors)
@@ -101,7 +101,7 @@ def test_the_joint_posterior_of_two_fractions_is_that_of_a_textbook() -> None:
     small, full = FRAME.points(x, np.full(7, np.log(0.1))), FRAME.points(x, np.zeros(7))
     inverse = np.linalg.inv(written_out(shape, seen, seen) + np.diag(noise(shape, seen)))
 
-    def posterior(a: Points, b: Points) -> np.ndarray:
+    def posterior(a: RunPoints, b: RunPoints) -> np.ndarray:
         across = written_out(shape, a, seen) @ inverse @ written_out(shape, seen, b)
         return np.diag(written_out(shape, a, b) - across)
 
@@ -139,7 +139,7 @@ def test_a_vague_value_counts_for_less_and_the_fit_knows_it() -> None:
     x, new, log_s = rng.random((6, 5)), rng.random(5), np.log(np.array([0.25]))
     told = GP.of(seen, values, shape, FRAME).told(new, 0.25, 0.7, doubt=0.3)
     both = FRAME.points(np.vstack([seen.x, new]), np.append(seen.log_s, log_s))
-    vague = Points(both.x, both.p, both.log_s, np.append(np.zeros(10), 0.3))
+    vague = RunPoints(both.x, both.p, both.log_s, np.append(np.zeros(10), 0.3))
     again = GP.of(vague, np.append(values, 0.7), shape, FRAME)
     assert told.slice(told.near(x), 1.0).mean == pytest.approx(again.slice(again.near(x), 1.0).mean, abs=1e-6)
     theta = shape.theta
@@ -151,7 +151,7 @@ def test_a_vague_value_counts_for_less_and_the_fit_knows_it() -> None:
 
 def test_to_be_told_what_it_expects_leaves_means_and_takes_doubt_away() -> None:
     rng = np.random.default_rng(4)
-    process = GP.of(some_points(10, rng), rng.standard_normal(10), Shape(FRAME.prior()[0]), FRAME)
+    process = GP.of(some_points(10, rng), rng.standard_normal(10), KernelParameters(FRAME.prior()[0]), FRAME)
     x = rng.random((6, 5))
     believing = process.told(x[0], 1.0)
     before, after = process.slice(process.near(x), 1.0), believing.slice(believing.near(x), 1.0)
@@ -169,7 +169,7 @@ def test_the_fit_finds_which_parameter_matters_and_goes_on_from_where_it_was() -
     assert first.lengths[0] < 0.5 * min(first.lengths[1:])
     density = LogPosterior(points, values, FRAME)
     later = most_likely(points, values, FRAME, first)
-    assert density(later.theta)[0] >= density(first.theta)[0] > density(Shape(FRAME.prior()[0]).theta)[0]
+    assert density(later.theta)[0] >= density(first.theta)[0] > density(KernelParameters(FRAME.prior()[0]).theta)[0]
 
 
 def test_a_matern_of_columns_that_share_a_length_is_that_of_their_distance() -> None:

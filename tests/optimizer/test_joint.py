@@ -9,15 +9,15 @@ import pytest
 import shoestring as ss
 from shoestring.optimizer.candidates import listed
 from shoestring.optimizer.joint_model import deviation_after, influence
-from shoestring.optimizer.outcome_model import ERROR, Belief, Measured, Trend
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.outcome_model import ERROR, OutcomeData, OutcomePosterior, Trend
+from shoestring.optimizer.transforms import Transform
 from tests.optimizer.believed import after, believed
 
 TARGETS = np.array([3, 50, 51, 200, 410])
 RUNS = [(7, 1 / 32), (50, 1 / 4), (410, 1.0)]
 
 
-def on_all_of_the_data(trend: Trend = ERROR) -> tuple[Belief, np.ndarray, np.ndarray]:
+def on_all_of_the_data(trend: Trend = ERROR) -> tuple[OutcomePosterior, np.ndarray, np.ndarray]:
     """A belief from runs on all of the data, their places, and their values as the model sees them."""
     space = {"a": ss.uniform(0.0, 1.0), "b": ss.uniform(0.0, 1.0)}
     rng = np.random.default_rng(1)
@@ -25,8 +25,8 @@ def on_all_of_the_data(trend: Trend = ERROR) -> tuple[Belief, np.ndarray, np.nda
     candidates = listed(space, configs)
     assert candidates is not None
     levels = np.sin(5.0 * candidates.x[:9, 0]) + candidates.x[:9, 1] + 0.05 * rng.standard_normal(9)
-    measured = Measured(np.arange(9), np.zeros(9), levels, np.zeros(9, dtype=bool))
-    return Belief(measured, Scale(False), trend, candidates, 1 / 16, None), candidates.x, levels
+    measured = OutcomeData(np.arange(9), np.zeros(9), levels, np.zeros(9, dtype=bool))
+    return OutcomePosterior(measured, Transform(False), trend, candidates, 1 / 16, None), candidates.x, levels
 
 
 def test_the_joint_posterior_is_that_of_scikit_learn() -> None:
@@ -83,7 +83,7 @@ def test_a_fantasy_is_that_of_botorch() -> None:
 def test_influence_is_what_an_update_would_bring(quantity: str) -> None:
     beliefs = believed()
     belief = beliefs.objective if quantity == "objective" else beliefs.limits()[0].posterior
-    assert isinstance(belief, Belief)
+    assert isinstance(belief, OutcomePosterior)
     now = belief.at(1.0, TARGETS)
     for row, fraction in RUNS:
         moved = influence(belief, np.array([row]), fraction, TARGETS)
@@ -126,6 +126,6 @@ def test_candidates_that_are_all_but_the_same_can_be_drawn() -> None:
     space = {"a": ss.uniform(0.0, 1.0)}
     candidates = listed(space, [{"a": 0.5 + 1e-9 * place} for place in range(20)])
     assert candidates is not None
-    measured = Measured(np.arange(3), np.zeros(3), np.array([0.1, 0.2, 0.3]), np.zeros(3, dtype=bool))
-    belief = Belief(measured, Scale(False), ERROR, candidates, 1 / 16, None)
+    measured = OutcomeData(np.arange(3), np.zeros(3), np.array([0.1, 0.2, 0.3]), np.zeros(3, dtype=bool))
+    belief = OutcomePosterior(measured, Transform(False), ERROR, candidates, 1 / 16, None)
     assert np.isfinite(belief.draws(np.arange(20), 50, [0]).values).all()

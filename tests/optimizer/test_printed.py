@@ -12,7 +12,7 @@ from shoestring.optimizer.as_printed.incumbent import answer, as_printed, as_pub
 from shoestring.optimizer.filters.filters import ByLot
 from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
 from shoestring.optimizer.methods.registry import METHODS
-from shoestring.optimizer.outcome_model import Belief
+from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Beliefs
 from tests.optimizer.believed import believed, printed
 from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
@@ -24,7 +24,7 @@ OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 def test_the_kernel_is_a_matern_times_a_line_in_the_size(falling: bool) -> None:
     beliefs = printed()
     belief = beliefs.objective if falling else beliefs.limits()[0].posterior
-    assert isinstance(belief, Belief)
+    assert isinstance(belief, OutcomePosterior)
     process, shape = belief._gp, belief.shape
     t = 1.0 - process.points.log_s / np.log(FRACTIONS[0])
     phi = np.stack([np.ones_like(t), (1.0 - t) ** 2 if falling else t], axis=1)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import shoestring as ss
 from shoestring.optimizer.candidates import Candidates, listed
-from shoestring.optimizer.outcome_model import ERROR, SPENDING, Belief, Measured, Trend, beyond
-from shoestring.optimizer.transforms import Scale, metric_scale, objective_scale
+from shoestring.optimizer.outcome_model import ERROR, SPENDING, OutcomeData, OutcomePosterior, Trend, beyond
+from shoestring.optimizer.transforms import Transform, metric_scale, objective_scale
 
-LOG = Scale(True)
+LOG = Transform(True)
 
 
 def line(count: int = 11) -> Candidates:
@@ -23,11 +23,13 @@ def line(count: int = 11) -> Candidates:
     return found
 
 
-def belief(rows: list[int], fractions: list[float], values: list[float], killed: list[int], trend: Trend) -> Belief:
+def belief(
+    rows: list[int], fractions: list[float], values: list[float], killed: list[int], trend: Trend
+) -> OutcomePosterior:
     at_least = np.zeros(len(rows), dtype=bool)
     at_least[killed] = True
-    measured = Measured(np.array(rows), np.log(fractions), np.log(values), at_least)
-    return Belief(measured, LOG, trend, line(), 1 / 16, None)
+    measured = OutcomeData(np.array(rows), np.log(fractions), np.log(values), at_least)
+    return OutcomePosterior(measured, LOG, trend, line(), 1 / 16, None)
 
 
 def test_times_grow_with_the_data_and_errors_fall_before_a_full_run_was_seen() -> None:
@@ -115,11 +117,11 @@ def test_losses_that_differ_by_little_are_still_told_apart() -> None:
 
 
 def test_losses_whose_zero_is_far_away_fall_by_a_part_of_what_tells_them_apart() -> None:
-    measured = Measured(np.arange(3), np.zeros(3), np.log([5.0, 5.2, 5.4]), np.zeros(3, dtype=bool))
+    measured = OutcomeData(np.arange(3), np.zeros(3), np.log([5.0, 5.2, 5.4]), np.zeros(3, dtype=bool))
     losses, shares = (objective_scale(np.array(values), minimize=True) for values in ([5.0, 5.4], [0.5, 0.9]))
     assert ERROR.on(losses, measured) == Trend(pytest.approx(0.1 * ERROR.power), pytest.approx(0.1 * ERROR.spread))
     assert ERROR.on(shares, measured) == ERROR
-    assert ERROR.on(Scale(False), measured) == Trend(0.0, ERROR.spread)
+    assert ERROR.on(Transform(False), measured) == Trend(0.0, ERROR.spread)
 
 
 def test_values_that_have_no_logarithm_are_taken_as_they_are() -> None:
@@ -129,4 +131,4 @@ def test_values_that_have_no_logarithm_are_taken_as_they_are() -> None:
     assert not objective_scale(np.array([0.0, 0.0]), minimize=True).logarithmic
     assert metric_scale(np.array([1.0, 4.0]), 5.0).logarithmic
     assert not metric_scale(np.array([-1.0, 4.0]), 5.0).logarithmic
-    assert Scale(False, sign=-1.0).value(-3.0) == 3.0
+    assert Transform(False, sign=-1.0).value(-3.0) == 3.0

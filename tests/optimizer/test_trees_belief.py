@@ -10,11 +10,11 @@ import pytest
 from shoestring.optimizer.as_printed.trees import PrintedTreeBelief
 from shoestring.optimizer.candidates import Candidates, of_table
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.outcome_model import ERROR, SPENDING, Measured
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.outcome_model import ERROR, SPENDING, OutcomeData
+from shoestring.optimizer.transforms import Transform
 from shoestring.optimizer.trees.posterior import TREES, TreeBelief
 
-LOG = Scale(True, floor=1e-4)
+LOG = Transform(True, floor=1e-4)
 FRACTIONS = (1 / 32, 1 / 8, 1 / 2, 1.0)
 CANDIDATES: Candidates = of_table([{"rate": rate, "kind": kind} for rate in range(12) for kind in ("a", "b", "c")])
 EVERY = np.arange(len(CANDIDATES))
@@ -26,19 +26,19 @@ def level(rows: np.ndarray, fraction: float | np.ndarray) -> np.ndarray:
     return -3.0 + 4.0 * (rate - 0.6) ** 2 + kind - 0.3 * np.log(fraction)
 
 
-def told(rows: list[int], fractions: list[float], noise: float = 0.0, killed: int = 0) -> Measured:
+def told(rows: list[int], fractions: list[float], noise: float = 0.0, killed: int = 0) -> OutcomeData:
     """The last `killed` of them were ended before their end."""
     at, s = np.array(rows, dtype=np.intp), np.array(fractions)
     levels = level(at, s) + noise * np.random.default_rng(0).standard_normal(len(at))
-    return Measured(at, np.log(s), levels, np.arange(len(at)) >= len(at) - killed)
+    return OutcomeData(at, np.log(s), levels, np.arange(len(at)) >= len(at) - killed)
 
 
-def some(count: int, fractions: tuple[float, ...], noise: float = 0.0, seed: int = 1) -> Measured:
+def some(count: int, fractions: tuple[float, ...], noise: float = 0.0, seed: int = 1) -> OutcomeData:
     rng = np.random.default_rng(seed)
     return told(rng.integers(len(CANDIDATES), size=count).tolist(), rng.choice(fractions, count).tolist(), noise)
 
 
-def believed(measured: Measured, seed: int = 0) -> TreeBelief:
+def believed(measured: OutcomeData, seed: int = 0) -> TreeBelief:
     return TreeBelief(measured, LOG, ERROR, CANDIDATES, FRACTIONS[0], [seed])
 
 
@@ -75,13 +75,13 @@ def test_noise_is_what_trees_cannot_explain() -> None:
 
 
 def test_a_run_that_was_ended_early_counts_as_what_others_let_expect_if_that_is_more() -> None:
-    scale, rows = Scale(True, floor=1e-9), [0, 3, 6, 9, 12, 15, 18, 21, 15]
+    scale, rows = Transform(True, floor=1e-9), [0, 3, 6, 9, 12, 15, 18, 21, 15]
     seconds = np.array([5.0, 5.1, 5.2, 5.0, 4.9, 5.1, 5.0, 5.2, 1.0])
-    killed = Measured(np.array(rows), np.zeros(9), seconds, np.arange(9) == 8)
-    whole = Measured(np.array(rows), np.zeros(9), seconds, np.zeros(9, dtype=bool))
+    killed = OutcomeData(np.array(rows), np.zeros(9), seconds, np.arange(9) == 8)
+    whole = OutcomeData(np.array(rows), np.zeros(9), seconds, np.zeros(9, dtype=bool))
     ended, believing = (TreeBelief(one, scale, SPENDING, CANDIDATES, 1.0, [0]) for one in (killed, whole))
     assert ended.at(FULL).mean[15] > 4.7 > believing.at(FULL).mean[15]
-    alone = Measured(np.array([4]), np.zeros(1), np.array([2.0]), np.ones(1, dtype=bool))
+    alone = OutcomeData(np.array([4]), np.zeros(1), np.array([2.0]), np.ones(1, dtype=bool))
     assert TreeBelief(alone, scale, SPENDING, CANDIDATES, 1.0, [0]).at(FULL).mean[4] == pytest.approx(2.0, abs=0.2)
 
 
@@ -127,7 +127,7 @@ def test_draws_move_about_as_those_of_trees_that_are_grown_anew() -> None:
         (after,) = draws.told(np.array([row]), FULL, [2.0])
         moved.append(after[0].mean(axis=0) - draws.values.mean(axis=0))
         value = ahead.mean[row] + 2.0 * ahead.measured_deviation[row]
-        more = Measured(
+        more = OutcomeData(
             np.append(measured.rows, row),
             np.append(measured.log_s, 0.0),
             np.append(measured.levels, value),

@@ -17,7 +17,7 @@ from shoestring.market.billing import billing_rule
 from shoestring.market.prices import PriceTrace
 from shoestring.policies.search.seer.bill import (
     BilledPlan,
-    Terms,
+    SeerTerms,
     bill_usd,
     billed_plan,
     feasible,
@@ -28,16 +28,16 @@ from shoestring.policies.search.seer.plan import Bracket
 from shoestring.testing.story import KEPT
 from shoestring.units import parse_duration_s, parse_usd
 
-EXAMPLE = Terms(deadline_s=600, budget_usd=80 / 60, slots=1, usd_per_hour=1, most_machines=99, t_min_s=60, eta=2)
+EXAMPLE = SeerTerms(deadline_s=600, budget_usd=80 / 60, slots=1, usd_per_hour=1, most_machines=99, t_min_s=60, eta=2)
 """The paper's worked example, at a dollar an hour for one slot, with nothing to come up or to wind down."""
 
 
-def random_terms(rng: random.Random) -> Terms:
+def random_terms(rng: random.Random) -> SeerTerms:
     """Waits are as runs have them: coming up takes a tenth of the deadline at most, winding down a twentieth."""
     p_min, t_min_s = rng.choice([1, 1, 2, 4]), 10 ** rng.uniform(0.8, 2.5)
     deadline_s = max(60.0, t_min_s * 10 ** rng.uniform(0, 2.2) / 0.85)
     usd_per_hour = 10 ** rng.uniform(-1.5, 1.2)
-    terms = Terms(
+    terms = SeerTerms(
         deadline_s=deadline_s,
         budget_usd=1.0,
         slots=rng.choice([1, 2, 4, 8]),
@@ -56,7 +56,7 @@ def random_terms(rng: random.Random) -> Terms:
     return replace(terms, budget_usd=least_budget_usd(terms) * 10 ** rng.uniform(0, 3))
 
 
-def billed(terms: Terms, plan: BilledPlan) -> float:
+def billed(terms: SeerTerms, plan: BilledPlan) -> float:
     """What the cloud's own rule charges, machine by machine, for leases that begin together and end by the plan."""
     rule, usd = billing_rule(terms.billing), 0.0
     prices = PriceTrace(KEPT, (0.0,), (terms.usd_per_hour,))

@@ -63,9 +63,9 @@ def wobbling_case(number: int) -> Case:
     return replace(case, spec=spec)
 
 
-def wobbled(case: Case, *, gathers: bool) -> tuple[list[Entry], MemoryJournal]:
+def wobbled(case: Case, *, consolidates: bool) -> tuple[list[Entry], MemoryJournal]:
     policies: list[Policy] = build(case.spec)
-    policies[:2] = [Wobbling(), Cheapest(idle_s=0.0, gathers=True) if gathers else Cheapest()]
+    policies[:2] = [Wobbling(), Cheapest(idle_s=0.0, consolidates=True) if consolidates else Cheapest()]
     journal = MemoryJournal()
     state = run(case.world(), journal, policies, BudgetAndDeadline(), first=[case.opening()])
     assert state.concluded
@@ -78,8 +78,8 @@ def test_promises_hold_whatever_widths_are_asked_for() -> None:
     seen: Counter[str] = Counter()
     for number in range(STUDIES):
         case = wobbling_case(number)
-        entries, journal = wobbled(case, gathers=number % 2 == 0)
-        assert journal.dump() == wobbled(case, gathers=number % 2 == 0)[1].dump()
+        entries, journal = wobbled(case, consolidates=number % 2 == 0)
+        assert journal.dump() == wobbled(case, consolidates=number % 2 == 0)[1].dump()
         assert sum(x.event.charged_usd for x in entries if isinstance(x.event, e.LeaseEnded)) <= case.spec.budget_usd
         assert max(x.event.at for x in entries) <= START + case.spec.deadline_s
         check_machines(case, entries, seen)

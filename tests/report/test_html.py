@@ -21,7 +21,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import LOCAL, Listing, Offer
 from shoestring.report.html import LOG_HEAD, LOG_TAIL, page
-from shoestring.report.plots.journal_pass import Chronicle, Stretch
+from shoestring.report.plots.journal_pass import Chronicle, TrialInterval
 from shoestring.report.plots.machines import SHOWN, lanes, machine_bars
 from shoestring.report.plots.svg import words
 from shoestring.report.study import Study
@@ -276,7 +276,7 @@ def test_of_very_many_machines_the_first_are_shown() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 50)), max_size=30))
 def test_trials_side_by_side_never_share_a_lane(times: list[tuple[float, float]]) -> None:
-    stretches = [Stretch(trial=i, began_s=at, ended_s=at + long) for i, (at, long) in enumerate(times)]
+    stretches = [TrialInterval(trial=i, began_s=at, ended_s=at + long) for i, (at, long) in enumerate(times)]
     found = lanes(stretches, 1000.0)
     assert sum(map(len, found)) == len(stretches)
     for lane in found:
@@ -286,8 +286,8 @@ def test_trials_side_by_side_never_share_a_lane(times: list[tuple[float, float]]
 def test_trials_too_short_to_tell_apart_are_one_box() -> None:
     told = Chronicle(rented(spec_with(offer()), of=offer()))
     (machine,) = told.machines
-    machine.stretches = [Stretch(trial=i, began_s=i / 10, ended_s=(i + 1) / 10) for i in range(20_000)]
-    machine.stretches.append(Stretch(trial=7, began_s=2000.0, ended_s=3600.0))
+    machine.stretches = [TrialInterval(trial=i, began_s=i / 10, ended_s=(i + 1) / 10) for i in range(20_000)]
+    machine.stretches.append(TrialInterval(trial=7, began_s=2000.0, ended_s=3600.0))
     figure = ET.fromstring(machine_bars(told, 1e9))
     (path,) = [path.get("d", "") for path in drawing(figure).iter("path") if path.get("class") == "revoked"]
     assert path.count("M") == 2

@@ -24,7 +24,7 @@ def test_all_who_wait_for_a_job_are_woken_once(tmp_path: Path) -> None:
         other = asyncio.ensure_future(callbacks.wait("18"))
         await asyncio.sleep(0)
         assert callbacks.heard(news) == 2
-        assert await asyncio.gather(*waiting) == [news, news]
+        assert await asyncio.resolve(*waiting) == [news, news]
         assert callbacks.heard(news) == 0
         other.cancel()
         with pytest.raises(asyncio.CancelledError):

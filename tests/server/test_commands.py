@@ -14,7 +14,7 @@ from shoestring.cli.main import cli
 from shoestring.client import Client, ServiceError
 from shoestring.errors import SpecError
 from shoestring.server.serve import exposure
-from shoestring.server.tokens import FILE, Doorkeeper
+from shoestring.server.tokens import FILE, TokenStore
 from tests.server.serving import Serving
 
 
@@ -25,12 +25,12 @@ def shoestring(*words: str, token: str | None = None) -> Result:
 def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
     store = ("--store", str(tmp_path))
     secret = shoestring("serve", "token", "add", "alice", *store).output.strip()
-    assert Doorkeeper(tmp_path / FILE).name_of(secret) == "alice"
+    assert TokenStore(tmp_path / FILE).name_of(secret) == "alice"
     assert shoestring("serve", *store, "token", "list").output.startswith("alice  20")
     assert shoestring("serve", "token", "add", "alice", *store).exit_code == 2
     assert shoestring("serve", "token", "revoke", "alice", *store).exit_code == 0
     assert shoestring("serve", "token", "revoke", "alice", *store).exit_code == 2
-    assert Doorkeeper(tmp_path / FILE).name_of(secret) is None
+    assert TokenStore(tmp_path / FILE).name_of(secret) is None
 
 
 def test_a_missing_library_is_named_with_the_line_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from shoestring.errors import SpecError, StorageError
-from shoestring.server.tokens import FILE, Doorkeeper, add_token, read_tokens, revoke_token
+from shoestring.server.tokens import FILE, TokenStore, add_token, read_tokens, revoke_token
 from tests.server.serving import Serving
 
 PATHS = (
@@ -86,9 +86,9 @@ def test_the_file_of_tokens_is_its_owners_alone(tmp_path) -> None:
     os.chmod(file, 0o640)
     with pytest.raises(StorageError, match="open to others"):
         read_tokens(file)
-    assert Doorkeeper(file).name_of(secret) is None, "a list others may have written lets nobody in"
+    assert TokenStore(file).name_of(secret) is None, "a list others may have written lets nobody in"
     os.chmod(file, 0o600)
-    assert Doorkeeper(file).name_of(secret) == "alice"
+    assert TokenStore(file).name_of(secret) == "alice"
 
 
 def test_names_of_tokens_are_plain_and_used_once(tmp_path) -> None:

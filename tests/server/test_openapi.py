@@ -37,7 +37,7 @@ def test_a_submitted_spec_has_the_fields_of_a_spec_file() -> None:
 
 def test_receipts_and_trials_leave_nothing_out() -> None:
     in_dollars = {"refunded", "charged", "on_demand"}
-    for kind, plain in ((schemas.Receipt, receipt.Receipt), (schemas.ReceiptRow, receipt.ReceiptRow)):
+    for kind, plain in ((schemas.ReceiptOut, receipt.Receipt), (schemas.ReceiptRowOut, receipt.ReceiptRow)):
         shown = {f"{f.name}_usd" if f.name in in_dollars else f.name for f in fields(plain)}
         assert names(kind) == shown
     assert names(schemas.TrialOut) == {f.name for f in fields(trials.TrialRow)} - {"number"} | {"trial", "output"}

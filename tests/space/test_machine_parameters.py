@@ -11,7 +11,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
 from shoestring.space.space import Choice, Constant, Int, Space, from_plain
 from shoestring.specs.machines import settled
-from shoestring.specs.request import Asked
+from shoestring.specs.request import RunRequest
 
 TYPES = ("small", "large")
 
@@ -141,9 +141,9 @@ def test_a_finite_space_has_as_many_trials_as_it_can_name() -> None:
     ],
 )
 def test_names_that_nobody_sells_under_are_refused(space: dict, what: str, hint: str) -> None:
-    told, way_out = refused(settled, spec(space), trials_given=True)
+    told, on_demand_fallback = refused(settled, spec(space), trials_given=True)
     assert what in told
-    assert hint in way_out
+    assert hint in on_demand_fallback
 
 
 def test_a_kind_that_is_not_sold_is_refused() -> None:
@@ -191,9 +191,9 @@ def test_given_configurations_are_checked_once_the_options_are_known() -> None:
 
 
 # -- in a call --------------------------------------------------------------------------------------------------------
-def gathered(**fields) -> Asked:
+def gathered(**fields) -> RunRequest:
     words = {"minimize": "loss", "budget": 20, "trials": 4, "recipe": "random", **fields}
-    return Asked.gather(None, words, kind="study", source="tune()", runs_code=False)
+    return RunRequest.resolve(None, words, kind="study", source="tune()", runs_code=False)
 
 
 def test_who_names_machines_asks_for_a_market_that_sells_them() -> None:

@@ -7,7 +7,7 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.state import RunState
 from shoestring.storage.journal.memory import MemoryJournal
 from tests.world.runs import opening, simulated_world
@@ -51,7 +51,7 @@ class Around:
         self.inner = inner or a_world()
         self.feed = self.inner.feed
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         self.inner.attach(past)
 
     def next_event(self) -> e.Event:

@@ -14,9 +14,9 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import CheckpointRef, Listing, Offer
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.simulated.lifetimes import Uniform
+from shoestring.market.simulated.lifetimes import UniformLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Lifetimes, Never
+from shoestring.market.simulated.revocation import DrawnLifetimes, Never
 from shoestring.world.sim.workload import Latencies, Workload
 from shoestring.world.sim.world import SimWorld
 
@@ -41,8 +41,8 @@ def market(revoker=None, *, listings: Iterable[Listing] = (), prices=((0.0,), (S
     return SimulatedProvider(listings, book, revoker or Never(), **{"provision_spread": 0.0, **service})
 
 
-def dies_at_age(age_s: float) -> Lifetimes:
-    return Lifetimes(Uniform(age_s, age_s))
+def dies_at_age(age_s: float) -> DrawnLifetimes:
+    return DrawnLifetimes(UniformLifetime(age_s, age_s))
 
 
 def loss_by_step(_config):

@@ -11,11 +11,11 @@ from shoestring.controller import run
 from shoestring.errors import DataError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import events as e
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.report.study import Study
 from shoestring.runs.sim_workload import recorded
 from shoestring.storage.journal.memory import MemoryJournal
-from shoestring.world.sim.measured_table import Measured, table_workload
+from shoestring.world.sim.measured_table import MeasuredRun, table_workload
 from shoestring.world.sim.workload import Passing
 from shoestring.world.sim.world import SimWorld
 from tests import parts
@@ -104,7 +104,9 @@ def test_a_machine_that_is_gone_tells_nothing_any_more(age_s, heard):
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 RUNS = [
-    Measured(config={"x": x, "machine": "small"}, fraction=part, seconds=100 * part + 5 * x, metrics={"loss": x / part})
+    MeasuredRun(
+        config={"x": x, "machine": "small"}, fraction=part, seconds=100 * part + 5 * x, metrics={"loss": x / part}
+    )
     for x in (1, 2)
     for part in FRACTIONS
 ]
@@ -150,7 +152,7 @@ def test_a_table_of_machines_and_parameters_is_run_on_the_machines_it_names():
     """The time is the row's: the simulator would have made the larger machine faster by another rule."""
     machines, seconds = ("m6i.large", "m6i.4xlarge"), {"m6i.large": 900.0, "m6i.4xlarge": 700.0}
     runs = [
-        Measured(
+        MeasuredRun(
             config={"x": x, "machine": machine, "count": count}, seconds=seconds[machine] / count, metrics={"loss": x}
         )
         for x in (1, 2)
@@ -193,10 +195,10 @@ def test_a_run_that_is_not_in_the_table_is_named_with_what_there_is():
     [
         ([], "a table without runs"),
         ([RUNS[0], RUNS[0]], "two runs of x=1, machine=small on 0.0625 of the data"),
-        ([RUNS[0], Measured(config={"y": 1}, seconds=1.0, metrics={})], "different parameters: x, machine and y"),
-        ([Measured(config={}, fraction=1.5, seconds=1.0, metrics={})], "cannot have been"),
-        ([Measured(config={}, seconds=0.0, metrics={})], "cannot have been"),
-        ([Measured(config={}, seconds=float("nan"), metrics={})], "cannot have been"),
+        ([RUNS[0], MeasuredRun(config={"y": 1}, seconds=1.0, metrics={})], "different parameters: x, machine and y"),
+        ([MeasuredRun(config={}, fraction=1.5, seconds=1.0, metrics={})], "cannot have been"),
+        ([MeasuredRun(config={}, seconds=0.0, metrics={})], "cannot have been"),
+        ([MeasuredRun(config={}, seconds=float("nan"), metrics={})], "cannot have been"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_with_the_way_out(runs, complaint):
@@ -218,7 +220,7 @@ def test_a_run_with_parts_and_snapshots_lives_again():
     assert state.jobs["j2"].revocations
     assert list(state.jobs["j2"].snapshots) == [0.25]
     for known in range(1, len(record), 7):
-        past, world = Past(), restless_world()
+        past, world = RecordedEvents(), restless_world()
         for entry in record[:known]:
             past.replayed(entry)
         world.attach(past)

@@ -9,7 +9,7 @@ from shoestring.controller import recall, run
 from shoestring.errors import JournalDamaged
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import events as e
-from shoestring.kernel.history import Entry, Past
+from shoestring.kernel.history import Entry, RecordedEvents
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
@@ -25,8 +25,8 @@ def a_world(*, age_s=500.0, provision_s=40.0, prices=((0.0,), (0.36,)), **fields
 RECORDED = simulate(a_world(), max_steps=12)[1]
 
 
-def past_of(entries: list[Entry]) -> Past:
-    past = Past()
+def past_of(entries: list[Entry]) -> RecordedEvents:
+    past = RecordedEvents()
     for entry in entries:
         past.replayed(entry)
     return past

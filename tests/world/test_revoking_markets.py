@@ -12,9 +12,9 @@ from shoestring.kernel import events as e
 from shoestring.kernel.types import Offer
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.simulated.availability import Availability
-from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Lifetimes, PriceCrossing, ZoneShocks
+from shoestring.market.simulated.revocation import DrawnLifetimes, PriceCrossing, ZoneShocks
 from shoestring.policies.housekeeping.closing import Closing
 from tests.world.runs import decided, simulate, simulated_world, told
 from tests.world.scenes import KEPT, SPOT, dies_at_age, gone, listing, market, without_bill
@@ -156,7 +156,7 @@ def test_a_milder_shock_spares_some_machines_of_the_zone():
 
 
 def test_lives_drawn_one_by_one_end_one_by_one():
-    found = ends_by_zone(Lifetimes(Exponential(3600.0), seed=3))
+    found = ends_by_zone(DrawnLifetimes(ExponentialLifetime(3600.0), seed=3))
     times = found["a"] + found["b"]
     assert len(times) == len(set(times)) == 4
 

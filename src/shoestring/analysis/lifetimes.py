@@ -13,9 +13,9 @@ from shoestring.runs.folder import find_run
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.model import LifetimeModel
-    from shoestring.models.lifetimes.records import Lifetimes
+    from shoestring.models.lifetimes.records import LifetimeRecords
     from shoestring.models.lifetimes.saved import SavedLifetimes
-    from shoestring.report.plots.lifetimes import Line
+    from shoestring.report.plots.lifetimes import SurvivalLine
 
 FOLDS = 10
 DRAWN = 400
@@ -33,10 +33,10 @@ def of_runs(
     limit_s: float | None = None,
     machines: Collection[str] | None = None,
     zones: Collection[str] | None = None,
-) -> Lifetimes:
+) -> LifetimeRecords:
     """The revocable machines that these runs have had."""
     from shoestring.models.lifetimes.from_journal import machines_seen
-    from shoestring.models.lifetimes.records import Lifetimes, kept
+    from shoestring.models.lifetimes.records import LifetimeRecords, kept
 
     records = [record for name in names for record in machines_seen(find_run(name, store).entries())]
     if not records:
@@ -44,7 +44,7 @@ def of_runs(
             f"{', '.join(names)}: no machine that somebody could have taken away",
             hint="runs on spot machines tell about lifetimes; your own machines and on-demand ones do not",
         )
-    return Lifetimes.of(kept(records, machines, zones), limit_s, ", ".join(names))
+    return LifetimeRecords.of(kept(records, machines, zones), limit_s, ", ".join(names))
 
 
 def save(saved: SavedLifetimes, path: Path) -> None:
@@ -67,7 +67,7 @@ def load(path: Path) -> SavedLifetimes:
 
 # -- judging -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Judged:
+class ModelScore:
     model: str
     log_likelihood: float
     ks: float
@@ -75,7 +75,7 @@ class Judged:
     """The expected lifetime, fitted to all machines."""
 
 
-def judged(seen: Lifetimes, names: Sequence[str], count: int = FOLDS, seed: int = 0) -> Iterator[Judged]:
+def judged(seen: LifetimeRecords, names: Sequence[str], count: int = FOLDS, seed: int = 0) -> Iterator[ModelScore]:
     """Each model on machines that it has not seen."""
     from shoestring.models.lifetimes.fit import fit, require_known
     from shoestring.models.lifetimes.scores import cross_validated, folds
@@ -85,11 +85,11 @@ def judged(seen: Lifetimes, names: Sequence[str], count: int = FOLDS, seed: int 
     parts = folds(seen, count, seed)
     for name in names:
         scores = cross_validated(partial(fit, name), seen, parts)
-        yield Judged(name, scores.log_likelihood, scores.ks, fit(name, seen).mean_s())
+        yield ModelScore(name, scores.log_likelihood, scores.ks, fit(name, seen).mean_s())
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------
-def draw_models(path: Path, seen: Lifetimes, names: Sequence[str]) -> None:
+def draw_models(path: Path, seen: LifetimeRecords, names: Sequence[str]) -> None:
     """The share gone by each age: as counted, and as each model has it (the paper's Figure 2)."""
     from shoestring.models.lifetimes.fit import KAPLAN_MEIER, fit
     from shoestring.report.plots.lifetimes import Panel, lifetimes_picture
@@ -102,7 +102,7 @@ def draw_models(path: Path, seen: Lifetimes, names: Sequence[str]) -> None:
     _write(path, lifetimes_picture(title, [Panel("share gone", lines)]).encode())
 
 
-def draw_kinds(path: Path, saved: SavedLifetimes, seen: Lifetimes | None) -> None:
+def draw_kinds(path: Path, saved: SavedLifetimes, seen: LifetimeRecords | None) -> None:
     """The same by machine type, zone and time of launch (the paper's Figure 3). With machines to count, what was
     counted is drawn in steps and what was fitted dashed beside it."""
     import numpy as np
@@ -132,30 +132,30 @@ _WORDS = {"machine": "machine type", "zone": "zone", "time": "time of launch"}
 
 
 def _beside(
-    name: str, model: LifetimeModel, end_s: float, colour: int | None, machines: Lifetimes | None
-) -> list[Line]:
+    name: str, model: LifetimeModel, end_s: float, colour: int | None, machines: LifetimeRecords | None
+) -> list[SurvivalLine]:
     if machines is None:
         return [_fitted(name, model, end_s, colour)]
     return [_counted(name, machines, colour), _fitted("", model, end_s, colour, dashed=True)]
 
 
-def _fitted(name: str, model: LifetimeModel, end_s: float, colour: int | None, *, dashed: bool = False) -> Line:
+def _fitted(name: str, model: LifetimeModel, end_s: float, colour: int | None, *, dashed: bool = False) -> SurvivalLine:
     import numpy as np
 
-    from shoestring.report.plots.lifetimes import Line
+    from shoestring.report.plots.lifetimes import SurvivalLine
 
     ages = np.linspace(0.0, end_s, DRAWN)
-    return Line(name, list(zip(ages.tolist(), model.cdf(ages).tolist(), strict=True)), colour, dashed=dashed)
+    return SurvivalLine(name, list(zip(ages.tolist(), model.cdf(ages).tolist(), strict=True)), colour, dashed=dashed)
 
 
-def _counted(name: str, machines: Lifetimes, colour: int | None) -> Line:
+def _counted(name: str, machines: LifetimeRecords, colour: int | None) -> SurvivalLine:
     """Kaplan and Meier's estimate: steps at the deaths."""
     from shoestring.models.lifetimes.kaplan_meier import product_limit
-    from shoestring.report.plots.lifetimes import Line
+    from shoestring.report.plots.lifetimes import SurvivalLine
 
     ages, alive = product_limit(machines.seconds, machines.taken)
     points = [(0.0, 0.0), *zip(ages.tolist(), (1.0 - alive).tolist(), strict=True)]
-    return Line(name, points, colour, counted=True)
+    return SurvivalLine(name, points, colour, counted=True)
 
 
 def _write(path: Path, content: bytes) -> None:

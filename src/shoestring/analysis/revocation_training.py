@@ -17,7 +17,7 @@ from shoestring.units import show_duration
 if TYPE_CHECKING:
     from shoestring.models.revocation.price_arrays import Markets
     from shoestring.models.revocation.saved import SavedModel
-    from shoestring.models.revocation.scores import Scores
+    from shoestring.models.revocation.scores import RevocationScores
 
 EXAMPLES, QUESTIONS = 30_000, 6_000
 LEAST_WINDOW_S = 6 * 3600.0
@@ -91,13 +91,13 @@ def load(path: Path) -> SavedModel:
 
 
 @dataclass(frozen=True)
-class Judged:
+class WindowScore:
     """One model in one window, asked about maxima of one manner."""
 
     window: int
     maxima: str
     model: str
-    scores: Scores
+    scores: RevocationScores
     train_s: float
     """CPU seconds, the computing of figures included."""
     us_per_question: float
@@ -125,7 +125,7 @@ def judged(
     examples: int = EXAMPLES,
     questions: int = QUESTIONS,
     seed: int = 0,
-) -> Iterator[Judged]:
+) -> Iterator[WindowScore]:
     """Walk forward: in each window every model is trained on all that came before it and asked about an hour.
 
     The last moment learned from is 61 minutes before the window: an hour for its answer, and a minute's record.
@@ -150,7 +150,7 @@ def judged(
                 began = time.process_time()
                 chances = saved.model.chance(test.asked)
                 spent = time.process_time() - began
-                yield Judged(number, manner, name, scores(chances, test.revoked), train_s, spent / len(test) * 1e6)
+                yield WindowScore(number, manner, name, scores(chances, test.revoked), train_s, spent / len(test) * 1e6)
 
 
 def said_span(saved: SavedModel) -> str:

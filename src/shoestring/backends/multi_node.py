@@ -94,7 +94,7 @@ def complaints(parts: Sequence[Part], words: Sequence[str]) -> str:
     )
 
 
-class PartedSegment(LocalSegment):
+class MultiNodeSegment(LocalSegment):
     def _event(self, line: AnyLine) -> Event | None:
         """When rank 0 of a gang fails, that may be since another machine died: the worker finds out, and tells."""
         if isinstance(line, Ended) and line.cause == "failed" and len(self.leases) > 1:

@@ -22,7 +22,7 @@ class Granted(Protocol):
     def at(self) -> float: ...
 
 
-class Bill(Protocol):
+class Charges(Protocol):
     @property
     def charged_usd(self) -> float: ...
 
@@ -44,10 +44,10 @@ class Provider(Protocol):
 
     def bill(
         self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause
-    ) -> Bill: ...
+    ) -> Charges: ...
 
 
-class Tenancy(msgspec.Struct, kw_only=True):
+class LeaseRecord(msgspec.Struct, kw_only=True):
     """What is settled about a lease so far. Plain data: the local backend keeps it in a file."""
 
     request: RequestLease
@@ -64,7 +64,7 @@ class Tenancy(msgspec.Struct, kw_only=True):
     refunded_usd: float = 0.0
 
     @classmethod
-    def asked(cls, provider: Provider, request: RequestLease, now: float) -> Tenancy:
+    def asked(cls, provider: Provider, request: RequestLease, now: float) -> LeaseRecord:
         answer = provider.grant(request, now)
         if isinstance(answer, str):
             at = min(now + provider.denial_s, request.end_by)
@@ -93,7 +93,7 @@ class Tenancy(msgspec.Struct, kw_only=True):
             bill = provider.bill(self.request.offer, self.request.max_usd_per_hour, self.answered_at, at, cause)
             self.charged_usd, self.refunded_usd = bill.charged_usd, bill.refunded_usd
 
-    def story(self, now: float) -> Iterator[Event]:
+    def events_until(self, now: float) -> Iterator[Event]:
         """All that happened to the lease up to now, in order; only ever grows."""
         lease = self.request.lease
         if self.denied is not None:

@@ -61,7 +61,7 @@ def command(
       shoestring bag --over seed=0..999 --budget 20 --deadline 1d --market preemptible --recipe scispot \\
           --simulate --job-takes 40m -- ./simulate --seed {seed}
     """
-    from shoestring.runs.cli_context import Prompt, at_the_prompt
+    from shoestring.runs.cli_context import CliContext, cli_context
     from shoestring.runs.launch import begin
 
     fields = overrides(options)
@@ -71,8 +71,8 @@ def command(
         fields["options"] = {"gangs": gangs}
     if job_takes is not None:
         fields["simulate"] = _how_long(job_takes, options["max_steps"])
-    prompt = Prompt(mode="simulate" if rehearse else "run", say=lambda text: click.echo(text, err=True))
-    with at_the_prompt(prompt):
+    prompt = CliContext(mode="simulate" if rehearse else "run", say=lambda text: click.echo(text, err=True))
+    with cli_context(prompt):
         # One word is a whole command line in quotes, as other programs of this kind take it.
         code = words[0] if len(words) == 1 else list(words)
         begin(code, fields, kind="bag", source="shoestring bag", folder=Path.cwd())

@@ -13,7 +13,7 @@ from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.analysis.revocation_risk import MarketNow
-    from shoestring.analysis.revocation_training import Judged
+    from shoestring.analysis.revocation_training import WindowScore
     from shoestring.models.revocation.saved import SavedModel
 
 PRICES = click.argument("prices", type=click.Path(path_type=Path))
@@ -214,7 +214,7 @@ def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
         click.echo(line)
 
 
-def _show_judged(found: Sequence[Judged]) -> None:
+def _show_judged(found: Sequence[WindowScore]) -> None:
     if not found:
         click.echo("no window has both machines that went and machines that stayed: nothing can be judged")
         return
@@ -238,7 +238,7 @@ def _seen(saved: SavedModel, now: float) -> str:
     return ": it has seen what came after" if now < saved.trained_until else ""
 
 
-def _plain(row: Judged) -> dict[str, Any]:
+def _plain(row: WindowScore) -> dict[str, Any]:
     from dataclasses import asdict
 
     plain = asdict(row)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shoestring.report.study import Study
     from shoestring.runs.forecast import Forecast
     from shoestring.runs.plan_table import PlanTable
-    from shoestring.specs.request import Asked
+    from shoestring.specs.request import RunRequest
     from shoestring.world.sim.workload import Workload
 
 TITLES = ("recipe", "cost p50", "p90", "done p50", "misses deadline", "out of money", "best value")
@@ -56,7 +56,7 @@ def command(
       shoestring plan study.py --budget 20 --deadline 6h --compare hyperband,random
       shoestring plan study.yaml --recipe rubberband --deadline 45m --json
     """
-    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
     said = overrides(options)
@@ -64,7 +64,7 @@ def command(
     if given := {name: value for name, value in asked.items() if value is not None}:
         said["simulate"] = given
     planner = _Planner(runs, [word.strip() for word in (compare or "").split(",") if word.strip()])
-    run_file(file, Prompt(overrides=said, mode="simulate", instead=planner, say=_to_people))
+    run_file(file, CliContext(overrides=said, mode="simulate", handler=planner, say=_to_people))
     if as_json:
         plain = [_plain(name, found, rests_on) for name, found, rests_on in planner.found]
         say_json(plain[0] if len(plain) == 1 else plain)
@@ -81,7 +81,7 @@ class _Planner:
         self._runs, self._others = runs, others
         self.found: list[tuple[str, list[Forecast | _Impossible], dict[str, str]]] = []
 
-    def __call__(self, asked: Asked) -> Study:
+    def __call__(self, asked: RunRequest) -> Study:
         from shoestring import recipes
         from shoestring.errors import SpecError
         from shoestring.runs.forecast import forecast
@@ -120,7 +120,7 @@ class _Impossible:
         self.recipe, self.error = recipe, error
 
 
-def _with(asked: Asked, recipe: str) -> Asked:
+def _with(asked: RunRequest, recipe: str) -> RunRequest:
     """The same with another recipe. A name nobody knows is refused here; one that cannot do it is only shown so."""
     from dataclasses import replace
 
@@ -134,7 +134,7 @@ def _with(asked: Asked, recipe: str) -> Asked:
     return replace(asked, spec=spec)
 
 
-def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
+def _rests_on(asked: RunRequest, workload: Workload) -> dict[str, str]:
     """What the forecast rests on: what is sure, and what is guessed."""
     from shoestring.runs.sim_workload import GUESSED_STEP_S
     from shoestring.units import show_bytes, show_duration
@@ -157,7 +157,7 @@ def _rests_on(asked: Asked, workload: Workload) -> dict[str, str]:
     return rests_on
 
 
-def _tightest(asked: Asked, workload: Workload) -> NoticeLimit | None:
+def _tightest(asked: RunRequest, workload: Workload) -> NoticeLimit | None:
     """The checkpoints that were asked for, on the machine whose notice leaves them least time."""
     from shoestring.policies.checkpointing.notice_limit import NoticeLimit
     from shoestring.world.sim.workload import Latencies

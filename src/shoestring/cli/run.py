@@ -33,13 +33,13 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
       shoestring run study.py --budget 20 --deadline 6h --market modern --speedup 900
       shoestring run examples/command.yaml --trials 8
     """
-    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
     said = overrides(options)
     if said.get("on") == "local" and "market" not in said:
         said |= {"market": "free", "speedup": 1.0}
-    prompt = Prompt(overrides=said, say=lambda text: click.echo(text, err=True))
+    prompt = CliContext(overrides=said, say=lambda text: click.echo(text, err=True))
     show_outcome(run_file(file, prompt), options["store"], as_json)
 
 

@@ -34,14 +34,14 @@ def command(
     \b
       shoestring simulate study.py --budget 20 --deadline 6h --max-machines 64 --trials 256
     """
-    from shoestring.runs.cli_context import Prompt
+    from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
     said = overrides(options)
     asked = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
     if given := {name: value for name, value in asked.items() if value is not None}:
         said["simulate"] = given
-    prompt = Prompt(overrides=said, mode="simulate", say=lambda text: click.echo(text, err=True))
+    prompt = CliContext(overrides=said, mode="simulate", say=lambda text: click.echo(text, err=True))
     studies = run_file(file, prompt)
     if as_json:
         say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])

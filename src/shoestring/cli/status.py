@@ -47,11 +47,11 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
 def _look_up_prices(study: Study) -> None:
     """What machines that still run have cost is on no bill yet: it is worked out from the prices of their market."""
     from shoestring.errors import ShoestringError
-    from shoestring.runs.drive import read_kept
+    from shoestring.runs.drive import read_site
 
     if study.folder is None or not study.state.leases:
         return
     try:
-        study.state.feed = read_kept(study.folder).market.open(study.spec.deadline_s).feed
+        study.state.feed = read_site(study.folder).market.open(study.spec.deadline_s).feed
     except ShoestringError:
         pass  # a price file that was moved: bills alone are shown

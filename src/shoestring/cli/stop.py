@@ -25,7 +25,7 @@ def command(name: str | None, store: str | None) -> None:
     from shoestring.report.study import Study
     from shoestring.runs.folder import find_run
     from shoestring.runs.launch import conclude
-    from shoestring.world.live.user_requests import leave_wish
+    from shoestring.world.live.user_requests import post_request
 
     folder = find_run(name, store)
     study = Study.in_folder(folder)
@@ -35,7 +35,7 @@ def command(name: str | None, store: str | None) -> None:
         try:
             conclude(folder)
         except JournalTaken:
-            leave_wish(folder.path, "stop")
+            post_request(folder.path, "stop")
             click.echo(f"asked the controller of {study.name} to stop", err=True)
             until = time.monotonic() + PATIENCE_S
             while not study.refresh().state.concluded and time.monotonic() < until:

@@ -26,7 +26,7 @@ yet, and others must know what it is about to run."""
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SamplerRequest:
     """What the sampler was asked for."""
 
     constraints: tuple[Constraint, ...]
@@ -43,7 +43,9 @@ class Wishes:
 class Chooser:
     """Asks and tells in the words of a study. Trials that lie outside of the space are passed over."""
 
-    def __init__(self, space: Distributions, minimize: bool, wishes: Wishes, optunas_limits: tuple[str, ...]) -> None:
+    def __init__(
+        self, space: Distributions, minimize: bool, wishes: SamplerRequest, optunas_limits: tuple[str, ...]
+    ) -> None:
         from shoestring.optimizer.optimizer import SharedOptimizer
 
         self._translation = Translation(space)
@@ -102,7 +104,7 @@ class Chooser:
         return replace(answer, config=next(like_it, self._translation.params(answer.config)))
 
     def _proved(self) -> Answer | None:
-        from shoestring.optimizer.observations import Answer, Outlook
+        from shoestring.optimizer.observations import Answer, ConstraintOutlook
 
         proved = [
             (self._sign * seen.objective, trial.number, seen, trial)
@@ -113,7 +115,7 @@ class Chooser:
         if not proved:
             return None
         *_, seen, trial = min(proved)
-        limits = tuple(Outlook(limit, seen.metrics[limit.metric], True, 1.0) for limit in self._constraints)
+        limits = tuple(ConstraintOutlook(limit, seen.metrics[limit.metric], True, 1.0) for limit in self._constraints)
         return Answer(trial.params, seen.objective, True, limits)
 
     def _tell(self, run: Suggestion, trial: FrozenTrial) -> None:

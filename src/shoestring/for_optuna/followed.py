@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shoestring.errors import SpecError
-from shoestring.for_optuna.chooser import Chooser, Wishes
+from shoestring.for_optuna.chooser import Chooser, SamplerRequest
 from shoestring.for_optuna.outcomes import FULL, optuna_limits
 from shoestring.for_optuna.translation import Distributions, fits
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Followed:
     """One study. `catch_up` costs what is new; only a space or a set of limits that changes makes it begin anew."""
 
-    def __init__(self, name: str, minimize: bool, wishes: Wishes) -> None:
+    def __init__(self, name: str, minimize: bool, wishes: SamplerRequest) -> None:
         self.name = name
         self._minimize = minimize
         self._wishes = wishes

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shoestring.errors import SpecError, need
-from shoestring.for_optuna.chooser import PLAN, Price, Wishes
+from shoestring.for_optuna.chooser import PLAN, Price, SamplerRequest
 from shoestring.for_optuna.followed import Followed
 from shoestring.for_optuna.outcomes import FRACTION, FULL, LIMITS
 from shoestring.space.constraints import Constraint, parse_all
@@ -51,7 +51,7 @@ class TrimTunerSampler(BaseSampler):
         """`constraints` are limits on user attributes of trials ("latency <= 20"), on `time` and on `cost`, all of a
         run on all of the data. `constraints_func` is Optuna's: what is above 0 is broken. `usd_per_hour` is what an
         hour of a trial costs, if need be by its parameters."""
-        self._wishes = Wishes(
+        self._wishes = SamplerRequest(
             constraints=parse_all(constraints),
             fractions=as_fractions(fractions) or (FULL,),
             usd_per_hour=usd_per_hour,

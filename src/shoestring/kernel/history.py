@@ -22,7 +22,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     meta: dict[str, float] = {}
 
 
-class Past:
+class RecordedEvents:
     """The keys of all recorded events, and the entries a restarted world needs to take up its work."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Past:
         self._steps: dict[SegmentId, set[int]] = {}
         self._ended: set[SegmentId] = set()
 
-    def is_news(self, event: Event) -> bool:
+    def is_new(self, event: Event) -> bool:
         """Was this never heard of before? Asking counts as hearing."""
         if type(event) is JobReported:
             segment = event.segment
@@ -57,7 +57,7 @@ class Past:
 
     def replayed(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.is_news(entry.event)
+        self.is_new(entry.event)
 
     def forget_entries(self) -> None:
         self.entries.clear()

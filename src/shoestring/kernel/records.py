@@ -180,7 +180,7 @@ class Segment(msgspec.Struct, kw_only=True):
         return max(0.0, now - max(self.running_since, self.saved_at or 0.0))
 
 
-class Rest(msgspec.Struct, frozen=True, gc=False):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """A job that was wanted came to rest: it stands at the step it was to reach, or is over."""
 
     job: JobId

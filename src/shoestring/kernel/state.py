@@ -12,7 +12,7 @@ from typing import Any
 
 from shoestring.kernel.decisions import Decision, Refused
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.records import Account, Job, Lease, Phase, Rest, Segment
+from shoestring.kernel.records import Account, Job, Lease, Phase, Segment, Settled
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
 
@@ -32,29 +32,29 @@ class RunState:
         self.phase: Phase = "running"
         self.ending = ""
         """Why the run winds down, pauses or parks."""
-        self.taken: list[Decision] = []
+        self.decided: list[Decision] = []
         """The decisions of the present turn so far."""
 
         self.jobs: dict[JobId, Job] = {}
         self.waiting: dict[JobId, None] = {}
-        self.leaving: dict[SegmentId, None] = {}
+        self.draining: dict[SegmentId, None] = {}
         """Open segments whose job is no longer wanted, or wanted on other slots, not yet told to halt."""
         self.by_status: Counter[str] = Counter()
         self.best: JobId | None = None
-        self.rests: list[Rest] = []
+        self.settled: list[Settled] = []
         """Only ever appended to, so whoever has read the first n need not read them again."""
         self.memos: dict[Hashable, Any] = {}
         """What policies derived from this state and would rather not derive again. Never journaled."""
 
         self.leases: dict[LeaseId, Lease] = {}
         """Open ones: requested or granted, and not yet billed."""
-        self.roomy: dict[LeaseId, None] = {}
+        self.with_free_slots: dict[LeaseId, None] = {}
         """Usable leases with a free slot."""
         self.idle: dict[LeaseId, None] = {}
         """Usable leases with nothing on them."""
-        self.coming: dict[LeaseId, None] = {}
+        self.pending: dict[LeaseId, None] = {}
         """Leases asked for and not yet granted."""
-        self.doomed: dict[LeaseId, None] = {}
+        self.on_notice: dict[LeaseId, None] = {}
         """Open leases that are on notice or being given back."""
         self.segments: dict[SegmentId, Segment] = {}
         """Open ones."""

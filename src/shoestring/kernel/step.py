@@ -19,7 +19,7 @@ from shoestring.kernel.view import RunView
 _NOTHING: tuple[Decision, ...] = ()
 
 
-class Bench:
+class PolicyChain:
     """The policies of a run in their order, found by what wakes them, so that a report nobody wants costs nothing."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
@@ -27,7 +27,7 @@ class Bench:
         self.heard: frozenset[type] = frozenset().union(*(policy.wants for policy in policies))
 
 
-def step(state: RunState, event: Event, bench: Bench, guard: Guard) -> tuple[Decision, ...]:
+def step(state: RunState, event: Event, bench: PolicyChain, guard: Guard) -> tuple[Decision, ...]:
     """Fold the event, ask the policies in order, pass every wish through the guard, fold what is decided."""
     state.seq += 1
     if event.at > state.now:
@@ -37,7 +37,7 @@ def step(state: RunState, event: Event, bench: Bench, guard: Guard) -> tuple[Dec
     if kind not in bench.heard:  # a policy woken only by decisions sleeps too: no event, no decision
         return _NOTHING
     taken: list[Decision] = []
-    state.taken = taken
+    state.decided = taken
     kinds: set[type] = {kind}
     view = RunView(state)
     for policy, wants in bench.policies:

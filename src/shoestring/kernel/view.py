@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TypeVar, cast
 
 from shoestring.kernel.decisions import Decision, Refused
-from shoestring.kernel.records import Account, Job, Lease, Phase, Rest, Segment
+from shoestring.kernel.records import Account, Job, Lease, Phase, Segment, Settled
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, PriceHistory, SegmentId
@@ -51,9 +51,9 @@ class RunView:
         return self._state.ending
 
     @property
-    def taken(self) -> Sequence[Decision]:
+    def decided(self) -> Sequence[Decision]:
         """What was decided in this turn so far, by the policies before and by the one that asks."""
-        return self._state.taken
+        return self._state.decided
 
     @property
     def timers(self) -> Mapping[str, float]:
@@ -81,9 +81,9 @@ class RunView:
         return self._state.best
 
     @property
-    def rests(self) -> Sequence[Rest]:
+    def settled(self) -> Sequence[Settled]:
         """Every time a wanted job came to rest, in order: what a search learns from. Only ever appended to."""
-        return self._state.rests
+        return self._state.settled
 
     def next_job(self) -> JobId:
         return JobId(f"j{len(self._state.jobs)}")
@@ -94,9 +94,9 @@ class RunView:
         return self._state.leases
 
     @property
-    def roomy(self) -> Collection[LeaseId]:
+    def with_free_slots(self) -> Collection[LeaseId]:
         """Usable leases with at least one free slot."""
-        return self._state.roomy.keys()
+        return self._state.with_free_slots.keys()
 
     @property
     def idle(self) -> Collection[LeaseId]:
@@ -104,23 +104,23 @@ class RunView:
         return self._state.idle.keys()
 
     @property
-    def coming(self) -> Collection[LeaseId]:
+    def pending(self) -> Collection[LeaseId]:
         """Leases asked for and not yet granted."""
-        return self._state.coming.keys()
+        return self._state.pending.keys()
 
     @property
     def in_hand(self) -> int:
         """Leases that count against the limit: those on notice are as good as gone, so they may be replaced."""
-        return len(self._state.leases) - len(self._state.doomed)
+        return len(self._state.leases) - len(self._state.on_notice)
 
     @property
     def segments(self) -> Mapping[SegmentId, Segment]:
         return self._state.segments
 
     @property
-    def leaving(self) -> Collection[SegmentId]:
+    def draining(self) -> Collection[SegmentId]:
         """Open segments whose job is no longer wanted, or wanted on other slots, and which nobody has told to halt."""
-        return self._state.leaving.keys()
+        return self._state.draining.keys()
 
     def segments_on(self, lease: LeaseId) -> list[Segment]:
         held = self._state.leases.get(lease)
@@ -188,7 +188,7 @@ class RunView:
     def memo(self, owner: Hashable, derive: Callable[[], T]) -> T:
         """What `owner` derived from this state before, or derives now.
 
-        For work that can be taken up where it was left (reading on in `rests`), not for memory: it is gone after a
+        For work that can be taken up where it was left (reading on in `settled`), not for memory: it is gone after a
         crash, and a policy must decide the same when it finds it gone (`PolicySuite` takes it away at every turn).
         """
         memos = self._state.memos

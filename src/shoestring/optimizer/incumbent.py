@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from shoestring.optimizer.candidates import Numbers
 from shoestring.optimizer.joint_model import JointBeliefs
-from shoestring.optimizer.observations import FULL, Answer, Outlook
+from shoestring.optimizer.observations import FULL, Answer, ConstraintOutlook
 from shoestring.optimizer.posterior import Beliefs
 from shoestring.optimizer.recommendation import nearest_miss, of_measured
 
@@ -90,7 +90,7 @@ def predicted_answer(beliefs: Beliefs, row: int) -> Answer:
     """A candidate that was not run on all of the data."""
     history = beliefs.history
     outlooks = tuple(
-        Outlook(
+        ConstraintOutlook(
             constraint,
             beliefs.predicted(constraint, row),
             False,

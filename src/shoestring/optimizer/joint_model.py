@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.history import History
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.transforms import Transform
 
 Values = NDArray[np.floating[Any]]
 
@@ -63,7 +63,7 @@ class JointPosterior(Protocol):
     """What is believed of one quantity."""
 
     @property
-    def scale(self) -> Scale: ...
+    def scale(self) -> Transform: ...
 
     def at(self, fraction: float, rows: Rows | None = None) -> Prediction:
         """Each for itself: mean, deviation and noise, of these rows or of all candidates."""

@@ -54,7 +54,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ConstraintOutlook:
     """One constraint at the full size of one configuration."""
 
     constraint: Constraint
@@ -77,7 +77,7 @@ class Answer:
     objective: float
     measured: bool
     """Was the objective measured on all of the data? Otherwise it is predicted."""
-    constraints: tuple[Outlook, ...]
+    constraints: tuple[ConstraintOutlook, ...]
     why: str = field(default="", compare=False)
 
     @property

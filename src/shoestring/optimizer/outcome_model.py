@@ -16,12 +16,12 @@ from scipy.special import log_ndtr
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
 from shoestring.optimizer.gp.draws import GaussianDraws
 from shoestring.optimizer.gp.fit import most_likely
-from shoestring.optimizer.gp.kernel import Frame, Points, Shape
+from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints
 from shoestring.optimizer.gp.process import GP, Slice
 from shoestring.optimizer.history import Flags
 from shoestring.optimizer.joint_model import Prediction
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.transforms import Transform
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Trend:
     power: float
     spread: float
 
-    def on(self, scale: Scale, measured: Measured) -> Trend:
+    def on(self, scale: Transform, measured: OutcomeData) -> Trend:
         """Of values that are no logarithms nothing is known. And losses whose zero is far away (their logarithms lie
         close together) fall as much less as they differ less: by a part of what tells good from bad."""
         if not scale.logarithmic:
@@ -39,7 +39,7 @@ class Trend:
         steep = min(1.0, scale.deviation(measured.known(measured.levels)))
         return replace(self, power=steep * self.power, spread=steep * self.spread)
 
-    def frame(self, parameter: Rows, smallest: float, scale: Scale, unit: float) -> Frame:
+    def frame(self, parameter: Rows, smallest: float, scale: Transform, unit: float) -> Frame:
         """Of a model of this quantity divided by `unit`."""
         return Frame(parameter, self.spread / unit if scale.logarithmic else self.spread, smallest)
 
@@ -53,7 +53,7 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Measured:
+class OutcomeData:
     """The runs that tell of a quantity."""
 
     rows: Rows
@@ -68,17 +68,17 @@ class Measured:
         return values if self.at_least.all() else values[~self.at_least]
 
 
-class Belief:
+class OutcomePosterior:
     """What is believed of a quantity, at every fraction, of all candidates."""
 
     def __init__(
         self,
-        measured: Measured,
-        scale: Scale,
+        measured: OutcomeData,
+        scale: Transform,
         trend: Trend,
         candidates: Candidates,
         smallest: float,
-        start: Shape | None,
+        start: KernelParameters | None,
     ) -> None:
         """`start` are the hyper-parameters of a while ago, from where the search for new ones goes on."""
         self.scale = scale
@@ -92,7 +92,7 @@ class Belief:
         points = self._frame.points(candidates.x[measured.rows], measured.log_s)
         values = (targets - self._centre) / self._unit
         if measured.at_least.any():
-            usual = start or Shape(self._frame.prior()[0])
+            usual = start or KernelParameters(self._frame.prior()[0])
             points, values = self._bounded(points, values, measured.at_least, usual)
         shape = most_likely(points, values, self._frame, start)
         self._gp = GP.of(points, values, shape, self._frame)
@@ -101,7 +101,7 @@ class Belief:
         self._alike: dict[bytes, Numbers] = {}
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> KernelParameters:
         return self._gp.shape
 
     def expecting(self, row: int, fraction: float) -> None:
@@ -152,7 +152,9 @@ class Belief:
             self._near = self._gp.near(self._candidates.x)
         return self._near
 
-    def _bounded(self, points: Points, values: Numbers, at_least: Flags, shape: Shape) -> tuple[Points, Numbers]:
+    def _bounded(
+        self, points: RunPoints, values: Numbers, at_least: Flags, shape: KernelParameters
+    ) -> tuple[RunPoints, Numbers]:
         """The data with what runs that were ended early would have come to, each value as vague as it is."""
         known = np.flatnonzero(~at_least)
         if not len(known):

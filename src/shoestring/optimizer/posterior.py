@@ -10,12 +10,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.gp.kernel import Shape
+from shoestring.optimizer.gp.kernel import KernelParameters
 from shoestring.optimizer.history import Flags, History
 from shoestring.optimizer.joint_model import Limit
 from shoestring.optimizer.observations import FULL, Observation
-from shoestring.optimizer.outcome_model import ERROR, METRIC, SPENDING, Belief, Measured, Trend
-from shoestring.optimizer.transforms import Scale, metric_scale, objective_scale
+from shoestring.optimizer.outcome_model import ERROR, METRIC, SPENDING, OutcomeData, OutcomePosterior, Trend
+from shoestring.optimizer.transforms import Transform, metric_scale, objective_scale
 from shoestring.space.constraints import COST, SECONDS, Constraint, ends
 
 OBJECTIVE = "objective"
@@ -24,14 +24,14 @@ LEAST_SPENT = 1e-9
 """Seconds or dollars below this are taken for it: a run that is said to have taken no time has no logarithm."""
 LARGEST_LOG = 700.0
 """No larger number has an exponential that is one."""
-_LOG = Scale(True, floor=LEAST_SPENT)
+_LOG = Transform(True, floor=LEAST_SPENT)
 
 
 @dataclass(frozen=True)
-class Kinds:
+class OutcomeModels:
     """How the objective, what is spent and other metrics are modelled."""
 
-    objective_scale: Callable[[Numbers, bool], Scale] = objective_scale
+    objective_scale: Callable[[Numbers, bool], Transform] = objective_scale
     objective: Trend = ERROR
     spending: Trend = SPENDING
     metric: Trend = METRIC
@@ -40,14 +40,14 @@ class Kinds:
 class Beliefs:
     """One belief for each quantity that counts, fitted to all that was told; runs under way count as expected."""
 
-    kinds = Kinds()
+    kinds = OutcomeModels()
 
-    def __init__(self, history: History, starts: Mapping[str, Shape]) -> None:
+    def __init__(self, history: History, starts: Mapping[str, KernelParameters]) -> None:
         self.history = history
         self._starts = starts
         self._spending = _spending_name(history)
         names = {self._spending, *(self._quantity_of(constraint) for constraint in history.problem.constraints)}
-        self._of: dict[str, Belief] = {}
+        self._of: dict[str, OutcomePosterior] = {}
         self.objective = self._objective()
         for name in sorted(name for name in names if name is not None):
             belief = self._spent(name) if name in (SECONDS, COST) else self._metric(name)
@@ -58,7 +58,7 @@ class Beliefs:
                 belief.expecting(row, fraction)
 
     @property
-    def shapes(self) -> dict[str, Shape]:
+    def shapes(self) -> dict[str, KernelParameters]:
         """Hyper-parameters, from which the next fit begins."""
         return {OBJECTIVE: self.objective.shape, **{name: belief.shape for name, belief in self._of.items()}}
 
@@ -130,7 +130,7 @@ class Beliefs:
         known = [(one, self._of.get(self._quantity_of(one))) for one in self.history.problem.constraints]
         return [Limit(belief, self._level(one, belief), one.at_most) for one, belief in known if belief is not None]
 
-    def _level(self, constraint: Constraint, belief: Belief) -> Numbers:
+    def _level(self, constraint: Constraint, belief: OutcomePosterior) -> Numbers:
         """The limit of each candidate on the scale of its model, which may be one of seconds and not of dollars."""
         limit = np.full(len(self.history.candidates), constraint.limit)
         if constraint.metric == COST and self.history.usd_per_hour is not None:
@@ -168,7 +168,7 @@ class Beliefs:
         priced = self.history.usd_per_hour is not None and constraint.metric == COST
         return SECONDS if priced else constraint.metric
 
-    def _objective(self) -> Belief:
+    def _objective(self) -> OutcomePosterior:
         """A run that diverged counts as the worst seen; one that was killed tells nothing of its objective."""
         values = np.array([seen.objective for seen in self.history.observations])
         killed = np.array([seen.killed for seen in self.history.observations])
@@ -178,13 +178,13 @@ class Beliefs:
         whole = np.isfinite(values) | ~killed
         return self._belief(OBJECTIVE, whole, levels, np.zeros(len(values), dtype=bool), scale, self.kinds.objective)
 
-    def _spent(self, name: str) -> Belief | None:
+    def _spent(self, name: str) -> OutcomePosterior | None:
         values = self._values(name)
         told = np.isfinite(values)
         killed = np.array([seen.killed for seen in self.history.observations])
         return self._belief(name, told, _LOG.of(values), killed, _LOG, self.kinds.spending) if told.any() else None
 
-    def _metric(self, name: str) -> Belief | None:
+    def _metric(self, name: str) -> OutcomePosterior | None:
         values = self._values(name)
         told = np.isfinite(values)
         if not told.any():
@@ -196,13 +196,15 @@ class Beliefs:
     def _values(self, name: str) -> Numbers:
         return np.array([seen.metrics.get(name, math.nan) for seen in self.history.observations])
 
-    def _belief(self, name: str, told: Flags, levels: Numbers, at_least: Flags, scale: Scale, trend: Trend) -> Belief:
+    def _belief(
+        self, name: str, told: Flags, levels: Numbers, at_least: Flags, scale: Transform, trend: Trend
+    ) -> OutcomePosterior:
         history = self.history
         rows = np.array(history.rows, dtype=np.intp)[told]
         log_s = np.log([seen.fraction for seen in history.observations])[told]
-        measured = Measured(rows, log_s, levels[told], at_least[told])
+        measured = OutcomeData(rows, log_s, levels[told], at_least[told])
         smallest = min(history.problem.smallest, float(np.exp(log_s.min(initial=0.0))))
-        return Belief(measured, scale, trend, history.candidates, smallest, self._starts.get(name))
+        return OutcomePosterior(measured, scale, trend, history.candidates, smallest, self._starts.get(name))
 
 
 def _spending_name(history: History) -> str | None:

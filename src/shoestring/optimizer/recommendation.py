@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shoestring.errors import SpecError
 from shoestring.optimizer.history import History
-from shoestring.optimizer.observations import Answer, Observation, Outlook
+from shoestring.optimizer.observations import Answer, ConstraintOutlook, Observation
 from shoestring.space.constraints import Constraint
 
 
@@ -56,5 +56,5 @@ def _value(constraint: Constraint, seen: Observation) -> float:
     return seen.metrics.get(constraint.metric, math.nan)
 
 
-def _outlook(constraint: Constraint, seen: Observation) -> Outlook:
-    return Outlook(constraint, _value(constraint, seen), True, 1.0 if seen.keeps(constraint) else 0.0)
+def _outlook(constraint: Constraint, seen: Observation) -> ConstraintOutlook:
+    return ConstraintOutlook(constraint, _value(constraint, seen), True, 1.0 if seen.keeps(constraint) else 0.0)

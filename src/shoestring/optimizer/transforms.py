@@ -19,7 +19,7 @@ LEAST_DEVIATION_OF_LOSSES = 0.1
 
 
 @dataclass(frozen=True)
-class Scale:
+class Transform:
     """How values become what a model is fitted to (`of`), and back (`value`). What is maximised comes out mirrored,
     so that less is better in either case."""
 
@@ -44,21 +44,21 @@ class Scale:
         return max(spread, self.least_deviation) if self.logarithmic else spread or 1.0
 
 
-def objective_scale(values: Numbers, minimize: bool) -> Scale:
+def objective_scale(values: Numbers, minimize: bool) -> Transform:
     """Of an objective with these values: the logarithm of an error or a loss, or of what an accuracy lacks of 1; values
     that can be neither are taken as they are."""
     shares = bool(((values >= 0.0) & (values <= 1.0)).all())
     if not minimize:
-        return Scale(True, top=1.0, floor=LEAST_ERROR) if shares else Scale(False, sign=-1.0)
+        return Transform(True, top=1.0, floor=LEAST_ERROR) if shares else Transform(False, sign=-1.0)
     largest = float(values.max(initial=0.0))
     if shares and largest > 0.0:
-        return Scale(True, floor=LEAST_ERROR)
+        return Transform(True, floor=LEAST_ERROR)
     if values.min(initial=0.0) >= 0.0 < largest:
-        return Scale(True, floor=LEAST_ERROR * largest, least_deviation=LEAST_DEVIATION_OF_LOSSES)
-    return Scale(False)
+        return Transform(True, floor=LEAST_ERROR * largest, least_deviation=LEAST_DEVIATION_OF_LOSSES)
+    return Transform(False)
 
 
-def metric_scale(values: Numbers, limit: float) -> Scale:
+def metric_scale(values: Numbers, limit: float) -> Transform:
     """Of a metric that has a limit: its logarithm, if values and limit have one."""
     positive = limit > 0.0 and bool((values > 0.0).all())
-    return Scale(positive)
+    return Transform(positive)

@@ -26,7 +26,7 @@ from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
-from shoestring.policies.search.samplers.protocol import AT_RANDOM
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER
 from shoestring.recipes.options.checkpointing import saving
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.placement import Placement, pinning, placed
@@ -67,7 +67,7 @@ def random(spec: RunSpec) -> Sequence[Policy]:
     """Trials drawn at random, or by another sampler, each trained to the end (sampler)."""
     options = Options(spec)
     sampler = chosen_sampler(options)
-    if sampler == AT_RANDOM:
+    if sampler == RANDOM_SAMPLER:
         return bundle(RandomSearch(), options)
     needs_metric(spec)
     return bundle(Sampled(sampler), options)

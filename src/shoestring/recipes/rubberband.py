@@ -22,8 +22,8 @@ from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.renting.release_by_plan import AsPlanned
 from shoestring.policies.search.halving.rungs import rung_steps
-from shoestring.policies.search.rubberband.inputs import Outlook
-from shoestring.policies.search.rubberband.plan import Plan, Round, Schedule
+from shoestring.policies.search.rubberband.inputs import PlanInputs
+from shoestring.policies.search.rubberband.plan import Round, RubberbandPlan, Schedule
 from shoestring.policies.search.rubberband.policy import Rubberband
 from shoestring.policies.search.rubberband.speed import Guess
 from shoestring.policies.search.samplers.protocol import planned
@@ -45,7 +45,7 @@ def rubberband(spec: RunSpec) -> Sequence[Policy]:
     return (search, placement, AsPlanned(), *rest)
 
 
-def plan_of(spec: RunSpec) -> Plan:
+def plan_of(spec: RunSpec) -> RubberbandPlan:
     """The plan with which a run of this spec begins."""
     search, *_ = _policies(spec)
     return search.outlook.opening_plan(spec, search.schedule)
@@ -63,23 +63,23 @@ def _policies(spec: RunSpec) -> tuple[Rubberband, Policy, *tuple[Policy, ...]]:
     return (search, replace(cast("Cheapest | OnDemand", placement), idle_s=HOLD_S), *rest)
 
 
-def _outlook(options: Options, spec: RunSpec, *, spot: bool) -> Outlook:
+def _outlook(options: Options, spec: RunSpec, *, spot: bool) -> PlanInputs:
     p_max = options.whole("p_max", max(16, spec.slots), least=1)
     if p_max < spec.slots:
         raise SpecError(
             f"options.p_max={p_max} is less than slots={spec.slots}, which one worker of a trial takes",
             hint=f"raise it to {spec.slots} at least",
         )
-    return Outlook(
+    return PlanInputs(
         guess=Guess(
             step_s=options.seconds("step_s", Guess.step_s),
             scaling=options.share("scaling", Guess.scaling),
             spread=options.share("spread", Guess.spread),
         ),
-        provision_s=options.seconds("provision_s", Outlook.provision_s),
-        start_s=options.seconds("start_s", Outlook.start_s),
+        provision_s=options.seconds("provision_s", PlanInputs.provision_s),
+        start_s=options.seconds("start_s", PlanInputs.start_s),
         p_max=p_max,
-        margin=options.share("margin", Outlook.margin, most=0.9),
+        margin=options.share("margin", PlanInputs.margin, most=0.9),
         spot=spot,
     )
 

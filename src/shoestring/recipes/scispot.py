@@ -15,27 +15,27 @@ from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.policies.search.run_to_completion import Given, RandomSearch
 from shoestring.recipes.options.checkpointing import saving
-from shoestring.recipes.options.model_files import known_lives
+from shoestring.recipes.options.model_files import known_lifetimes
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.placement import pinning
 from shoestring.values import as_whole
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 
 def scispot(spec: RunSpec) -> Sequence[Policy]:
     """A bag of jobs: machines chosen, used again, kept and left by how long they live; saves likewise (lifetimes)."""
     options = Options(spec)
-    lives = known_lives(options)
-    saves = saving(options, "programme", lives)
-    gangs = _gangs(options, lives)
+    lifetimes = known_lifetimes(options)
+    saves = saving(options, "programme", lifetimes)
+    gangs = _gangs(options, lifetimes)
     options.finish()
     search: Policy = Given() if spec.given else RandomSearch()
-    return (search, *pinning(spec, SciSpot), *gangs, SciSpot(lives), *saves, Renewal(), Closing(), Retention())
+    return (search, *pinning(spec, SciSpot), *gangs, SciSpot(lifetimes), *saves, Renewal(), Closing(), Retention())
 
 
-def _gangs(options: Options, lives: Lives) -> tuple[Gangs, ...]:
+def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:
     """The option `gangs`: how many machines may work on one job together, one number or several by commas."""
     if not options.asked("gangs"):
         return ()
@@ -55,4 +55,4 @@ def _gangs(options: Options, lives: Lives) -> tuple[Gangs, ...]:
             f"and {', '.join(spec.space.roles.values())} in the space would choose them too",
             hint="leave one of the two out",
         )
-    return () if counts == (1,) else (Gangs(lives, counts),)
+    return () if counts == (1,) else (Gangs(lifetimes, counts),)

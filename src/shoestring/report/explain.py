@@ -21,7 +21,7 @@ from shoestring.units import show_duration, show_number, show_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ExplanationLine:
     """One thing that happened or was decided, in words."""
 
     since_start_s: float
@@ -34,7 +34,7 @@ class Line:
         return f"{minutes // 60:d}:{minutes % 60:02d}:{seconds:02d}  {self.text}"
 
 
-class Story(tuple[Line, ...]):
+class Explanation(tuple[ExplanationLine, ...]):
     """Lines that print as text. Times count from the start of the run, as its deadline does."""
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class Story(tuple[Line, ...]):
 Words = Iterator[tuple[str, tuple[JobId, ...]]]
 
 
-def tell(entries: Iterable[Entry]) -> Iterator[Line]:
+def tell(entries: Iterable[Entry]) -> Iterator[ExplanationLine]:
     """The whole run in words."""
     state = RunState()
     for entry in entries:
@@ -60,12 +60,12 @@ def tell(entries: Iterable[Entry]) -> Iterator[Line]:
             words += _told(_DECISIONS, state, decision)
             evolve(state, decision)
         for text, jobs in words:
-            yield Line(since_start_s=max(0.0, event.at - state.started_at), text=text, jobs=jobs)
+            yield ExplanationLine(since_start_s=max(0.0, event.at - state.started_at), text=text, jobs=jobs)
 
 
-def why(entries: Iterable[Entry], job: JobId) -> Story:
+def why(entries: Iterable[Entry], job: JobId) -> Explanation:
     """What happened to one trial, and why."""
-    return Story(line for line in tell(entries) if job in line.jobs)
+    return Explanation(line for line in tell(entries) if job in line.jobs)
 
 
 def _told(words: dict[type, Callable[[RunState, Any], Words]], state: RunState, fact: object) -> Words:

@@ -11,12 +11,12 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from shoestring.errors import StorageError
-from shoestring.report.explain import Line, tell
+from shoestring.report.explain import ExplanationLine, tell
 from shoestring.report.plots.figure import STYLE as FIGURE_STYLE
 from shoestring.report.plots.journal_pass import Chronicle
 from shoestring.report.plots.learning_curves import learning_curves
 from shoestring.report.plots.machines import machine_bars
-from shoestring.report.plots.spending import Limits, money_over_time
+from shoestring.report.plots.spending import SpendingLimits, money_over_time
 from shoestring.report.plots.svg import shortened, words
 from shoestring.report.study import Study
 from shoestring.report.trials import SHOWN_IN_NOTEBOOKS, Trials
@@ -52,7 +52,9 @@ def page(study: Study) -> str:
         else (f"<strong>Best</strong> {words(study.best)}")
     )
     pictures = [
-        money_over_time(told, Limits(budget_usd=spec.budget_usd, deadline_s=spec.deadline_s), str(receipt.charged)),
+        money_over_time(
+            told, SpendingLimits(budget_usd=spec.budget_usd, deadline_s=spec.deadline_s), str(receipt.charged)
+        ),
         machine_bars(told, spec.deadline_s),
     ]
     if spec.metric is not None:
@@ -96,11 +98,11 @@ def _trials(study: Study) -> str:
     return f"<div class='wide'>{table}</div>{more}"
 
 
-def _log(lines: Iterable[Line]) -> str:
+def _log(lines: Iterable[ExplanationLine]) -> str:
     """The decision log; of a very long one the beginning and the end."""
     rest = iter(lines)
     head = list(islice(rest, LOG_HEAD))
-    tail: deque[Line] = deque(maxlen=LOG_TAIL)
+    tail: deque[ExplanationLine] = deque(maxlen=LOG_TAIL)
     behind = 0
     for line in rest:
         behind += 1

@@ -21,7 +21,7 @@ from shoestring.policies.search.trimtuner.suggest import optimizer_of
 from shoestring.space.constraints import COST, SECONDS, Constraint
 
 if TYPE_CHECKING:
-    from shoestring.optimizer.observations import Answer, Outlook
+    from shoestring.optimizer.observations import Answer, ConstraintOutlook
 
 
 def answer_of(state: RunState, question: Any = None) -> Answer | None:
@@ -66,11 +66,11 @@ def _recommended(state: RunState, question: Any) -> Answer | None:
         answer = optimizer_of({**question, **told}).best()
     except SpecError:
         return None
-    from shoestring.optimizer.observations import Outlook
+    from shoestring.optimizer.observations import ConstraintOutlook
 
     # What it was not told of is the cost of machines that cost nothing.
     known = {outlook.constraint: outlook for outlook in answer.constraints}
-    free = {limit: Outlook(limit, 0.0, answer.measured, 1.0) for limit in state.the_spec.constraints}
+    free = {limit: ConstraintOutlook(limit, 0.0, answer.measured, 1.0) for limit in state.the_spec.constraints}
     return replace(answer, constraints=tuple((free | known).values()))
 
 
@@ -93,11 +93,11 @@ def _of_trial(spec: RunSpec, job: Job) -> Answer:
     return Answer(job.config, job.best, True, tuple(_outlook(limit, job) for limit in spec.constraints))
 
 
-def _outlook(limit: Constraint, job: Job) -> Outlook:
-    from shoestring.optimizer.observations import Outlook
+def _outlook(limit: Constraint, job: Job) -> ConstraintOutlook:
+    from shoestring.optimizer.observations import ConstraintOutlook
 
     value = measured(job, job.seconds, job.usd).get(limit.metric, math.nan)
-    return Outlook(limit, value, True, 1.0 if limit.holds(value) else 0.0)
+    return ConstraintOutlook(limit, value, True, 1.0 if limit.holds(value) else 0.0)
 
 
 def _miss(spec: RunSpec, job: Job) -> float:

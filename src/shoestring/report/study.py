@@ -13,7 +13,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Config
-from shoestring.report.explain import Story, tell, why
+from shoestring.report.explain import Explanation, tell, why
 from shoestring.report.receipt import Receipt, receipt_of
 from shoestring.report.recommendation import answer_of, plain_answer
 from shoestring.report.results import Results, results_of
@@ -144,7 +144,7 @@ class Study:
         """Dollars billed so far."""
         return self.state.spent_usd
 
-    def why(self, number: int) -> Story:
+    def why(self, number: int) -> Explanation:
         """What happened to a trial, when, and why: the decisions in words."""
         jobs = self.state.jobs
         found = next((job.id for job in jobs.values() if job.number == number), None)
@@ -155,9 +155,9 @@ class Study:
             )
         return why(self._entries(), found)
 
-    def log(self) -> Story:
+    def log(self) -> Explanation:
         """The decision log of the whole run, in words."""
-        return Story(tell(self._entries()))
+        return Explanation(tell(self._entries()))
 
     def to_plain(self) -> dict[str, Any]:
         """The results as plain data, for JSON."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from shoestring.report.study import Study
 
 if TYPE_CHECKING:
-    from shoestring.specs.request import Asked
+    from shoestring.specs.request import RunRequest
 
 
 def _say_nothing(text: str) -> None:
@@ -22,27 +22,27 @@ def _say_nothing(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class CliContext:
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Fields given on the command line; they win over those in the file."""
     mode: Literal["run", "simulate"] = "run"
-    instead: Callable[[Asked], Study] | None = None
+    handler: Callable[[RunRequest], Study] | None = None
     """What is done with what a call asks for, in the place of running or simulating it."""
     say: Callable[[str], None] = _say_nothing
     studies: list[Study] = field(default_factory=list)
     """What the calls came to, in order."""
 
 
-_current: ContextVar[Prompt | None] = ContextVar("prompt", default=None)
+_current: ContextVar[CliContext | None] = ContextVar("prompt", default=None)
 
 
-def current_prompt() -> Prompt:
+def current_context() -> CliContext:
     """The prompt a file is run from, or one at which nobody has said anything."""
-    return _current.get() or Prompt()
+    return _current.get() or CliContext()
 
 
 @contextmanager
-def at_the_prompt(prompt: Prompt) -> Iterator[Prompt]:
+def cli_context(prompt: CliContext) -> Iterator[CliContext]:
     token = _current.set(prompt)
     try:
         yield prompt

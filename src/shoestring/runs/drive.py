@@ -35,7 +35,7 @@ from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.worker.loading import TrainFunction
 from shoestring.worker.task import read_json, write_json
-from shoestring.world.live.background import ThoughtsHere
+from shoestring.world.live.background import InProcessTasks
 from shoestring.world.live.clock import RunClock
 from shoestring.world.live.world import LiveWorld
 from shoestring.world.protocol import Backend
@@ -44,7 +44,7 @@ Wishes = Callable[[RunState, float], Sequence[Event]]
 """What is asked of a run that goes on, given its state and the time on its clock."""
 
 
-class Kept(Fact, frozen=True, kw_only=True):
+class RunSite(Fact, frozen=True, kw_only=True):
     """What a controller needs beside the journal."""
 
     on: str
@@ -54,9 +54,9 @@ class Kept(Fact, frozen=True, kw_only=True):
     """(market time, wall time) from which the clock goes on."""
 
 
-def read_kept(folder: RunFolder) -> Kept:
+def read_site(folder: RunFolder) -> RunSite:
     try:
-        return read_json(folder.place, Kept)
+        return read_json(folder.place, RunSite)
     except (OSError, msgspec.DecodeError) as error:
         raise JournalDamaged(
             f"{folder.place} cannot be read, so the market of this run is not known: {error}",
@@ -67,7 +67,7 @@ def read_kept(folder: RunFolder) -> Kept:
 def drive(
     folder: RunFolder,
     spec: RunSpec,
-    kept: Kept,
+    kept: RunSite,
     provider: SimulatedProvider,
     *,
     function: TrainFunction | None = None,
@@ -127,7 +127,7 @@ def _control(world: LiveWorld, journal: SqliteJournal, spec: RunSpec, first: Seq
 def _world(
     folder: RunFolder,
     spec: RunSpec,
-    kept: Kept,
+    kept: RunSite,
     provider: SimulatedProvider,
     clock: RunClock,
     function: TrainFunction | None,
@@ -195,7 +195,7 @@ def _world(
             folder=code_folder,
             slots_per_worker=spec.slots,
         )
-    thoughts = ThoughtsHere() if kept.on == "inline" else None
+    thoughts = InProcessTasks() if kept.on == "inline" else None
     return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, thoughts=thoughts)
 
 

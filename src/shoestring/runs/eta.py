@@ -15,14 +15,14 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 
 
-class Outlook(NamedTuple):
+class Eta(NamedTuple):
     left_s: float
     """With as many jobs at once as now."""
     total_usd: float | None
     """What it comes to in the end; None where prices cannot be told, or nothing costs anything."""
 
 
-def outlook(state: RunState) -> Outlook | None:
+def outlook(state: RunState) -> Eta | None:
     """None until a job is done, and while none runs: nobody knows when there will be a machine."""
     from shoestring.models.speed.job_length import JobLengths, work_left_s  # here: loads numpy, and studies do without
 
@@ -42,7 +42,7 @@ def outlook(state: RunState) -> Outlook | None:
     typical_s = math.fsum(whole_s) / len(whole_s)
     to_begin = len(state.waiting) + max(0, state.the_spec.trials - len(state.jobs))
     work_s = to_begin * typical_s + math.fsum(running_s)
-    return Outlook(_until_the_last_s(sorted(running_s), to_begin, typical_s), _total_usd(state, work_s))
+    return Eta(_until_the_last_s(sorted(running_s), to_begin, typical_s), _total_usd(state, work_s))
 
 
 def _until_the_last_s(running_s: list[float], to_begin: int, typical_s: float) -> float:
@@ -97,8 +97,8 @@ class _WorkDone:
     @staticmethod
     def of(view: RunView) -> float:
         done = view.memo("work done", _WorkDone)
-        for rest in view.rests[done.read :]:
+        for rest in view.settled[done.read :]:
             if rest.status == "finished":
                 done.seconds += math.fsum(pace.seconds for pace in view.jobs[rest.job].paces.values())
-        done.read = len(view.rests)
+        done.read = len(view.settled)
         return done.seconds

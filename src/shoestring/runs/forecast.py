@@ -22,7 +22,7 @@ from shoestring.kernel.state import RunState
 from shoestring.market.simulated.synthetic_prices import DEFAULT_START
 from shoestring.report.study import Study
 from shoestring.runs.plan_table import PlanTable, plan_of
-from shoestring.specs.request import Asked
+from shoestring.specs.request import RunRequest
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Workload
 from shoestring.world.sim.world import SimWorld
@@ -91,7 +91,9 @@ class Forecast:
         }
 
 
-def forecast(asked: Asked, workload: Workload, runs: int, progress: Callable[[int], None]) -> tuple[Forecast, Study]:
+def forecast(
+    asked: RunRequest, workload: Workload, runs: int, progress: Callable[[int], None]
+) -> tuple[Forecast, Study]:
     """Simulate what was asked so many times; also the first simulation, whole. `progress` is told how many are done."""
     first = asked.provider.start or DEFAULT_START
     plan = plan_of(asked.spec, asked.provider.feed, first)
@@ -105,7 +107,7 @@ def forecast(asked: Asked, workload: Workload, runs: int, progress: Callable[[in
     return Forecast(asked.spec.recipe, plan, tuple(rehearsals)), Study(journals[0].read)
 
 
-def _simulated(asked: Asked, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
+def _simulated(asked: RunRequest, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
     spec = msgspec.structs.replace(asked.spec, seed=asked.spec.seed + number)
     market = msgspec.structs.replace(asked.market, seed=asked.market.seed + number)
     provider = asked.provider if number == 0 else market.open(spec.deadline_s)

@@ -17,7 +17,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.rubberband.plan import Plan as CheapestPlan
+from shoestring.policies.search.rubberband.plan import RubberbandPlan as CheapestPlan
 from shoestring.policies.search.seer.bill import BilledPlan
 from shoestring.units import show_duration, show_usd
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shoestring.errors import ShoestringError, SpecError
 from shoestring.report.study import Study
-from shoestring.runs.cli_context import Prompt, at_the_prompt
+from shoestring.runs.cli_context import CliContext, cli_context
 from shoestring.runs.launch import begin
 from shoestring.specs.build import kind_of
 from shoestring.specs.read_file import load_spec_file, split_sections
@@ -19,11 +19,11 @@ from shoestring.worker.loading import describe
 SPEC_FILES = (".yaml", ".yml", ".toml")
 
 
-def run_file(path: Path, prompt: Prompt) -> list[Study]:
+def run_file(path: Path, prompt: CliContext) -> list[Study]:
     """Do what the file says, with what the prompt overrides; the studies it came to."""
     if not path.is_file():
         raise SpecError(f"there is no file {path}", hint=f"looked in {Path.cwd()}")
-    with at_the_prompt(prompt):
+    with cli_context(prompt):
         if path.suffix == ".py":
             _run_script(path)
         elif path.suffix.lower() in SPEC_FILES:

@@ -22,9 +22,9 @@ from shoestring.server.endpoints import ENDPOINTS, Endpoint
 from shoestring.server.handlers import JSON
 from shoestring.server.limits import Refusal
 from shoestring.server.openapi import document
-from shoestring.server.schemas import Problem
+from shoestring.server.schemas import ProblemOut
 from shoestring.server.service import Service
-from shoestring.server.tokens import FILE, Doorkeeper
+from shoestring.server.tokens import FILE, TokenStore
 
 PUBLIC = frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.public)
 
@@ -63,13 +63,13 @@ def make_app(store: Path, folder: Path, at_once: int, opened: Callable[[Service]
         exception_handlers={HTTPException: _not_found, ShoestringError: _refused, Exception: _broken},
     )
     app.router.redirect_slashes = False
-    return _Door(app, Doorkeeper(store / FILE))
+    return _Door(app, TokenStore(store / FILE))
 
 
 class _Door:
     """No token, no entry: asked before anything of the request but its headers is read."""
 
-    def __init__(self, inside: ASGIApp, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, inside: ASGIApp, doorkeeper: TokenStore) -> None:
         self._inside = inside
         self._doorkeeper = doorkeeper
 
@@ -91,7 +91,7 @@ class _Door:
 
 
 def _problem(status: int, error: str, hint: str = "") -> Response:
-    return Response(msgspec.json.encode(Problem(error=error, hint=hint)), status, media_type=JSON)
+    return Response(msgspec.json.encode(ProblemOut(error=error, hint=hint)), status, media_type=JSON)
 
 
 def _not_found(_: Request, error: Exception) -> Response:

@@ -16,7 +16,7 @@ LOG = "service.log"
 _TAIL_BYTES = 4096
 
 
-class Driven(Protocol):
+class ControllerProcess(Protocol):
     """What the queue wants to know of a run's controller."""
 
     def alive(self) -> bool: ...
@@ -34,7 +34,7 @@ class Driven(Protocol):
         ...
 
 
-class Child:
+class Spawned:
     """A controller started by this service. In a session of its own: what ends the service need not end it."""
 
     def __init__(self, folder: RunFolder, *, ending: bool = False) -> None:

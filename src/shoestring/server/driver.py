@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from shoestring.cli.main import INTERRUPTED, explain_error
-from shoestring.runs.cli_context import Prompt
+from shoestring.runs.cli_context import CliContext
 from shoestring.runs.folder import RunFolder
 
 
@@ -21,7 +21,7 @@ def main(folder: str, ending: bool) -> int:
     submission = kept(place)
     mode = "run" if submission is None else submission.mode
     try:
-        drive(place, ending=ending, prompt=Prompt(mode=mode, say=lambda text: print(text, file=sys.stderr)))
+        drive(place, ending=ending, prompt=CliContext(mode=mode, say=lambda text: print(text, file=sys.stderr)))
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

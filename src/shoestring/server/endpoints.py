@@ -93,7 +93,7 @@ ENDPOINTS = (
         summary="The trials, in the order in which they were invented.",
         parameters=_ID,
         query=s.ItemsPage,
-        answers={200: s.Results},
+        answers={200: s.ResultsOut},
     ),
     Endpoint(
         method="GET",
@@ -110,7 +110,7 @@ ENDPOINTS = (
         summary="What happened to a trial, and why, in words.",
         parameters=_TRIAL,
         query=s.ItemsPage,
-        answers={200: s.Story},
+        answers={200: s.ExplanationOut},
         refusals=(409,),
     ),
     Endpoint(
@@ -119,7 +119,7 @@ ENDPOINTS = (
         handler=handlers.receipt,
         summary="What a run cost so far, machine by machine.",
         parameters=_ID,
-        answers={200: s.Receipt},
+        answers={200: s.ReceiptOut},
         refusals=(409,),
     ),
     Endpoint(
@@ -141,7 +141,7 @@ ENDPOINTS = (
         parameters=_ID,
         query=s.After,
         headers=LAST_EVENT_ID,
-        answers={200: s.Told},
+        answers={200: s.EventOut},
         media=handlers.EVENTS,
         refusals=(429,),
     ),

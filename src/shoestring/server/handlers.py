@@ -17,7 +17,7 @@ from shoestring.server import schemas as s
 from shoestring.server.bodies import read_body, read_query
 from shoestring.server.journal_follower import Follower
 from shoestring.server.limits import Refusal
-from shoestring.server.run_state import Watched
+from shoestring.server.run_state import RunHandle
 from shoestring.server.service import Service
 from shoestring.server.streams import events, journal_lines, refuse_too_many
 
@@ -28,11 +28,11 @@ def _json(answer: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(answer), status, media_type=JSON)
 
 
-def _run(service: Service, run: Watched, status: int = 200) -> Response:
+def _run(service: Service, run: RunHandle, status: int = 200) -> Response:
     return Response(run.answer(service.queue.ahead_of(run)), status, media_type=JSON)
 
 
-async def _asked_for(service: Service, request: Request) -> Watched:
+async def _asked_for(service: Service, request: Request) -> RunHandle:
     return await service.get(request.path_params["id"])
 
 
@@ -81,7 +81,7 @@ async def results(service: Service, request: Request) -> Response:
     rows, metric, jobs = await service.reading(run, read)
     after = page.cursor + len(rows)
     items = await service.slowly(_trials, rows, run.folder.path)
-    return _json(s.Results(metric=metric, items=items, next=after if after < jobs else None))
+    return _json(s.ResultsOut(metric=metric, items=items, next=after if after < jobs else None))
 
 
 async def trial(service: Service, request: Request) -> Response:
@@ -102,9 +102,9 @@ async def why(service: Service, request: Request) -> Response:
     if not await service.reading(run, lambda follower: number < len(follower.state.jobs)):
         raise _no_trial(number)
     lines = (await service.slowly(Study.in_folder(run.folder).why, number))[page.cursor :]
-    items = [s.Line(since_start_s=line.since_start_s, text=line.text) for line in lines[: page.limit]]
+    items = [s.ExplanationLineOut(since_start_s=line.since_start_s, text=line.text) for line in lines[: page.limit]]
     more = page.cursor + page.limit if len(lines) > page.limit else None
-    return _json(s.Story(trial=number, items=items, next=more))
+    return _json(s.ExplanationOut(trial=number, items=items, next=more))
 
 
 async def receipt(service: Service, request: Request) -> Response:
@@ -116,7 +116,7 @@ async def receipt(service: Service, request: Request) -> Response:
     plain = await service.reading(await _asked_for(service, request), read)
     if plain is None:
         raise Refusal(409, "the run has not begun: nothing is billed", hint="ask again when it runs")
-    return _json(msgspec.convert(plain, s.Receipt))
+    return _json(msgspec.convert(plain, s.ReceiptOut))
 
 
 def _trials(rows: list[TrialRow], folder: Path) -> list[s.TrialOut]:

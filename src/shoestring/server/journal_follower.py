@@ -15,7 +15,7 @@ from shoestring.kernel.state import RunState
 from shoestring.report.trials import Tally
 from shoestring.runs.folder import RunFolder
 from shoestring.runs.progress_line import line_of
-from shoestring.server.schemas import Best, Progress
+from shoestring.server.schemas import Best, ProgressOut
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.storage.journal.sqlite_reader import Mark, SqliteReader
 
@@ -81,12 +81,12 @@ def concludes(folder: RunFolder) -> bool:
     return bool(entries) and any(isinstance(decision, Conclude) for decision in entries[-1].decisions)
 
 
-def progress_of(state: RunState) -> Progress | None:
+def progress_of(state: RunState) -> ProgressOut | None:
     """How far a run is; None if it has not begun."""
     if state.spec is None:
         return None
     spec = state.the_spec
-    return Progress(
+    return ProgressOut(
         kind=spec.kind,
         recipe=spec.recipe,
         trials=max(spec.trials, len(state.jobs)),

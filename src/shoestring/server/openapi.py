@@ -10,7 +10,7 @@ import msgspec
 
 from shoestring.server.endpoints import Endpoint
 from shoestring.server.handlers import JSON
-from shoestring.server.schemas import Problem
+from shoestring.server.schemas import ProblemOut
 
 _REF = "#/components/schemas/{name}"
 _EVERYWHERE = {400: "The request cannot be understood.", 401: "No token, or none that is known."}
@@ -46,7 +46,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _types(endpoints: Sequence[Endpoint]) -> list[type]:
-    found: dict[type, None] = {Problem: None}
+    found: dict[type, None] = {ProblemOut: None}
     for endpoint in endpoints:
         found.update(dict.fromkeys(endpoint.answers.values()))
         found.update(dict.fromkeys(endpoint.parameters.values()))
@@ -62,7 +62,7 @@ def _operation(endpoint: Endpoint, refs: dict[type, dict[str, Any]]) -> dict[str
         "parameters": [*_in_path(endpoint, refs), *_in_query(endpoint), *_in_headers(endpoint)],
         "responses": {
             **{str(status): _answer(endpoint, refs[kind]) for status, kind in endpoint.answers.items()},
-            **{str(status): _refusal(reason, refs[Problem]) for status, reason in _refusals(endpoint).items()},
+            **{str(status): _refusal(reason, refs[ProblemOut]) for status, reason in _refusals(endpoint).items()},
         },
     }
     if endpoint.body is not None:

@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from shoestring.server.controllers import Adopted, Child, holder
-from shoestring.server.run_state import Watched
+from shoestring.server.controllers import Adopted, Spawned, holder
+from shoestring.server.run_state import RunHandle
 
 LOOK_EVERY_S = 0.2
 MOST_TRIES = 3
@@ -22,19 +22,19 @@ PATIENCE_S = 60.0
 
 
 class Queue:
-    def __init__(self, at_once: int, look: Callable[[Watched], Awaitable[None]]) -> None:
+    def __init__(self, at_once: int, look: Callable[[RunHandle], Awaitable[None]]) -> None:
         """`look` reads on in a run's journal."""
         self.at_once = at_once
-        self.waiting: list[Watched] = []
-        self.going: list[Watched] = []
+        self.waiting: list[RunHandle] = []
+        self.going: list[RunHandle] = []
         self._look = look
-        self._ending: set[Watched] = set()
+        self._ending: set[RunHandle] = set()
         """Of those going: runs that only wind down. They keep nobody waiting."""
         self._closing = False
         self._woken = asyncio.Event()
 
     # -- what is asked -------------------------------------------------------------------------------------------------
-    def add(self, run: Watched) -> None:
+    def add(self, run: RunHandle) -> None:
         """Go on with a run, now if there is room. One whose controller is going already is taken over."""
         if not self._adopt(run) and not run.waits:
             run.waits = True
@@ -42,26 +42,26 @@ class Queue:
             self.waiting.sort(key=_order)
         self._changed(run)
 
-    def _adopt(self, run: Watched) -> bool:
+    def _adopt(self, run: RunHandle) -> bool:
         pid = holder(run.folder)
         if pid is not None:
             run.driven = Adopted(run.folder, pid)
             self.going.append(run)
         return pid is not None
 
-    def remove(self, run: Watched) -> None:
+    def remove(self, run: RunHandle) -> None:
         if run.waits:
             run.waits = False
             self.waiting.remove(run)
             self._changed(run)
 
-    def bring_to_an_end(self, run: Watched) -> None:
+    def bring_to_an_end(self, run: RunHandle) -> None:
         """Conclude a run: its machines are given back, its receipt is final. One that is driven was asked already."""
         self._ending.add(run)
         if not self._adopt(run):
             self._start(run, ending=True)
 
-    def ahead_of(self, run: Watched) -> int | None:
+    def ahead_of(self, run: RunHandle) -> int | None:
         return self.waiting.index(run) if run.waits else None
 
     # -- going on ------------------------------------------------------------------------------------------------------
@@ -93,17 +93,17 @@ class Queue:
             for other in self.waiting:
                 other.news()
 
-    def _start(self, run: Watched, *, ending: bool) -> None:
+    def _start(self, run: RunHandle, *, ending: bool) -> None:
         run.trouble = ""
         try:
-            run.driven = Child(run.folder, ending=ending)
+            run.driven = Spawned(run.folder, ending=ending)
             self.going.append(run)
         except OSError as error:
             run.trouble = f"its controller cannot be started: {error}"
             self._ending.discard(run)
         self._changed(run)
 
-    def _left(self, run: Watched) -> None:
+    def _left(self, run: RunHandle) -> None:
         driven, run.driven = run.driven, None
         self.going.remove(run)
         self._ending.discard(run)
@@ -120,7 +120,7 @@ class Queue:
             self.add(run)
         self._changed(run)
 
-    def _changed(self, run: Watched) -> None:
+    def _changed(self, run: RunHandle) -> None:
         run.news()
         self._woken.set()
 
@@ -137,5 +137,5 @@ class Queue:
             await asyncio.sleep(0.05)
 
 
-def _order(run: Watched) -> tuple[float, str]:
+def _order(run: RunHandle) -> tuple[float, str]:
     return (0.0 if run.submission is None else run.submission.submitted_at), run.id

@@ -9,23 +9,23 @@ import msgspec
 
 from shoestring.kernel.records import Phase
 from shoestring.runs.folder import RunFolder
-from shoestring.server.controllers import Driven
+from shoestring.server.controllers import ControllerProcess
 from shoestring.server.journal_follower import Follower, progress_of
-from shoestring.server.schemas import Progress, Run, Status
+from shoestring.server.schemas import ProgressOut, Run, Status
 from shoestring.server.submissions import Submission
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RunSnapshot:
     """What the fold came to, for others than the thread that folds."""
 
-    progress: Progress | None = None
+    progress: ProgressOut | None = None
     phase: Phase = "running"
     goes_on: bool = True
     damage: str = ""
 
     @classmethod
-    def of(cls, follower: Follower) -> Snapshot:
+    def of(cls, follower: Follower) -> RunSnapshot:
         state = follower.state
         return cls(progress_of(state), state.phase, state.goes_on, follower.damage)
 
@@ -39,10 +39,10 @@ class Snapshot:
 
 
 @dataclass(eq=False)
-class Watched:
+class RunHandle:
     folder: RunFolder
     submission: Submission | None
-    driven: Driven | None = None
+    driven: ControllerProcess | None = None
     waits: bool = False
     """In the queue."""
     tries: int = 0
@@ -52,7 +52,7 @@ class Watched:
     """Gone again when nobody has asked for long."""
     seen: tuple[float, ...] = ()
     """The journal's files as they were when last looked at."""
-    snapshot: Snapshot = field(default_factory=Snapshot)
+    snapshot: RunSnapshot = field(default_factory=RunSnapshot)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced by another, when there is news."""
     _answer: bytes | None = None

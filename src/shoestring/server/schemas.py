@@ -84,7 +84,7 @@ class Best(Struct, kw_only=True):
     config: dict[str, Any]
 
 
-class Progress(Struct, kw_only=True):
+class ProgressOut(Struct, kw_only=True):
     """How far a run is, as of its latest journal entry."""
 
     kind: Literal["study", "bag"]
@@ -119,7 +119,7 @@ class Run(Struct, kw_only=True):
     """Of this one in the queue; null if it does not wait."""
     trouble: str
     """Why it could not be started or does not go on, in words."""
-    progress: Progress | None
+    progress: ProgressOut | None
     """Null until it has begun."""
 
 
@@ -157,26 +157,26 @@ class TrialOut(Struct, kw_only=True):
     """The last line its command printed."""
 
 
-class Results(Struct, kw_only=True):
+class ResultsOut(Struct, kw_only=True):
     metric: str | None
     items: list[TrialOut]
     next: int | None
 
 
-class Line(Struct, kw_only=True):
+class ExplanationLineOut(Struct, kw_only=True):
     since_start_s: float
     text: str
 
 
-class Story(Struct, kw_only=True):
+class ExplanationOut(Struct, kw_only=True):
     """What happened to a trial, and why."""
 
     trial: int
-    items: list[Line]
+    items: list[ExplanationLineOut]
     next: int | None
 
 
-class ReceiptRow(Struct, kw_only=True):
+class ReceiptRowOut(Struct, kw_only=True):
     provider: str
     machine: str
     spot: bool
@@ -188,9 +188,9 @@ class ReceiptRow(Struct, kw_only=True):
     on_demand_usd: float
 
 
-class Receipt(Struct, kw_only=True):
+class ReceiptOut(Struct, kw_only=True):
     name: str
-    rows: list[ReceiptRow]
+    rows: list[ReceiptRowOut]
     leases: int
     hours: float
     revocations: int
@@ -209,7 +209,7 @@ class Receipt(Struct, kw_only=True):
     warnings: list[str] = []
 
 
-class Told(Struct, omit_defaults=True, kw_only=True):
+class EventOut(Struct, omit_defaults=True, kw_only=True):
     """One server-sent event."""
 
     event: Literal["entry", "status", "end"]
@@ -243,7 +243,7 @@ class Health(Struct, kw_only=True):
     ok: bool
 
 
-class Problem(Struct, kw_only=True):
+class ProblemOut(Struct, kw_only=True):
     """Something is wrong with the request: what, and the way out."""
 
     error: str

@@ -18,10 +18,10 @@ from shoestring.server.controllers import holder
 from shoestring.server.journal_follower import Follower, concludes
 from shoestring.server.limits import MAX_WAITING, NAME_PATTERN, Refusal
 from shoestring.server.queue import Queue
-from shoestring.server.run_state import Snapshot, Watched
+from shoestring.server.run_state import RunHandle, RunSnapshot
 from shoestring.server.schemas import Submit
 from shoestring.server.submissions import Submission, all_runs, checked, keep, kept
-from shoestring.world.live.user_requests import leave_wish
+from shoestring.world.live.user_requests import post_request
 
 KEPT_FOLDS = 16
 """Of runs that do not go on: as many stay in memory, the others are folded again when asked for."""
@@ -39,8 +39,8 @@ class Service:
         self.closing = asyncio.Event()
         """Set when the service is about to end: streams end then."""
         self.streams = 0
-        self._runs: dict[str, Watched] = {}
-        self._at_rest: OrderedDict[str, Watched] = OrderedDict()
+        self._runs: dict[str, RunHandle] = {}
+        self._at_rest: OrderedDict[str, RunHandle] = OrderedDict()
         """Runs that do not go on and whose fold is in memory, the one asked for last at the end."""
         self._fold = ThreadPoolExecutor(1, "fold")
         """The one thread that folds, and so the only one that touches followers."""
@@ -71,7 +71,7 @@ class Service:
         self._slow.shutdown(cancel_futures=True)
 
     # -- what is asked -------------------------------------------------------------------------------------------------
-    async def submit(self, body: Submit) -> tuple[Watched, bool]:
+    async def submit(self, body: Submit) -> tuple[RunHandle, bool]:
         """Queue a run; False if it was there already, asked for in the same words."""
         folder, submission = await self.slowly(checked, body, self.folder, self.store)
         async with self._submitting:  # of two that ask for the same name at once, one is first
@@ -87,7 +87,7 @@ class Service:
         self.queue.add(run)
         return run, True
 
-    async def cancel(self, run: Watched) -> None:
+    async def cancel(self, run: RunHandle) -> None:
         """End a run for good; asking again changes nothing."""
         if run.submission is None:
             raise Refusal(409, f"{run.id} was not submitted here", hint=f"on its machine: shoestring stop '{run.id}'")
@@ -100,12 +100,12 @@ class Service:
             if run.driven is not None:
                 run.driven.interrupt()
         elif run.driven is not None or holder(run.folder) is not None:
-            leave_wish(run.folder.path, "stop")
+            post_request(run.folder.path, "stop")
         elif run.snapshot.begun:
             self.queue.bring_to_an_end(run)
         run.news()
 
-    async def resume(self, run: Watched) -> None:
+    async def resume(self, run: RunHandle) -> None:
         """Go on with a run that was paused, parked or could not be started."""
         if run.submission is None or run.status in ("concluded", "cancelled", "damaged"):
             raise Refusal(409, f"{run.id} is {run.status}: there is nothing to go on with", hint="submit another run")
@@ -117,13 +117,13 @@ class Service:
     async def names(self) -> list[str]:
         return await self.slowly(lambda: [folder.name for folder in all_runs(self.store)])
 
-    async def get(self, name: str) -> Watched:
+    async def get(self, name: str) -> RunHandle:
         """The run of this id, as it is now."""
         run = await self.find(name)
         assert run is not None
         return run
 
-    async def find(self, name: str, *, missing_ok: bool = False) -> Watched | None:
+    async def find(self, name: str, *, missing_ok: bool = False) -> RunHandle | None:
         run = self._runs.get(name)
         if run is not None and run.driven is None and not run.folder.path.exists():
             self._forget(run)
@@ -141,16 +141,16 @@ class Service:
             await self.read_on(run)
         return run
 
-    async def read_on(self, run: Watched) -> None:
+    async def read_on(self, run: RunHandle) -> None:
         """Fold what is new in its journal, and tell those who watch if there was anything."""
         seen = _files(run.folder)
-        snapshot = await self.reading(run, Snapshot.of)
+        snapshot = await self.reading(run, RunSnapshot.of)
         run.seen = seen
         if snapshot != run.snapshot:
             run.snapshot = snapshot
             run.news()
 
-    async def reading(self, run: Watched, read: Callable[[Follower], T]) -> T:
+    async def reading(self, run: RunHandle, read: Callable[[Follower], T]) -> T:
         """Ask something of the fold, up to date, in the thread it belongs to."""
         if run.follower is None:
             run.follower = Follower(run.folder)
@@ -164,7 +164,7 @@ class Service:
         await self._put_away(run)
         return answer
 
-    async def _put_away(self, run: Watched) -> None:
+    async def _put_away(self, run: RunHandle) -> None:
         self._at_rest.pop(run.id, None)
         if run.driven is not None:
             return
@@ -175,11 +175,11 @@ class Service:
                 follower, oldest.follower = oldest.follower, None
                 await self.folding(follower.close)
 
-    def _watch(self, folder: RunFolder, submission: Submission | None) -> Watched:
-        self._runs[folder.name] = run = Watched(folder, submission)
+    def _watch(self, folder: RunFolder, submission: Submission | None) -> RunHandle:
+        self._runs[folder.name] = run = RunHandle(folder, submission)
         return run
 
-    def _forget(self, run: Watched) -> None:
+    def _forget(self, run: RunHandle) -> None:
         """Somebody has deleted its folder, and with it the run."""
         self.queue.remove(run)
         self._at_rest.pop(run.id, None)

@@ -14,7 +14,7 @@ from shoestring.errors import ShoestringError
 from shoestring.kernel.codec import encode_entry
 from shoestring.runs.folder import RunFolder
 from shoestring.server.limits import MAX_STREAMS, Refusal
-from shoestring.server.run_state import Watched
+from shoestring.server.run_state import RunHandle
 from shoestring.server.service import Service
 from shoestring.storage.journal.sqlite import SqliteJournal
 
@@ -53,7 +53,7 @@ def refuse_too_many(service: Service) -> None:
         raise Refusal(429, f"{MAX_STREAMS} streams are open already", hint="close some, or ask for pages")
 
 
-async def journal_lines(service: Service, run: Watched, after: int) -> AsyncIterator[bytes]:
+async def journal_lines(service: Service, run: RunHandle, after: int) -> AsyncIterator[bytes]:
     """The journal so far, one JSON object a line."""
     with one_of_the_streams(service):
         while not service.closing.is_set():
@@ -67,7 +67,7 @@ async def journal_lines(service: Service, run: Watched, after: int) -> AsyncIter
             yield b"".join(line + b"\n" for _, line in found)
 
 
-async def events(service: Service, run: Watched, after: int) -> AsyncIterator[bytes]:
+async def events(service: Service, run: RunHandle, after: int) -> AsyncIterator[bytes]:
     """The run from the entry after this one on, until it is over or the service ends."""
     shown = b""
     with one_of_the_streams(service):
@@ -91,7 +91,7 @@ async def events(service: Service, run: Watched, after: int) -> AsyncIterator[by
                 yield b": still here\n\n"
 
 
-async def _news(service: Service, run: Watched, changed: asyncio.Event) -> bool:
+async def _news(service: Service, run: RunHandle, changed: asyncio.Event) -> bool:
     """Wait for a change, of the run or of the service's mind; False if none came for long."""
     waits = [asyncio.ensure_future(event.wait()) for event in (changed, service.closing)]
     silent_s = 0.0

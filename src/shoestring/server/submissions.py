@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from shoestring.errors import SpecError, StorageError
-from shoestring.runs.cli_context import Prompt, at_the_prompt
+from shoestring.runs.cli_context import CliContext, cli_context
 from shoestring.runs.folder import RunFolder, home, run_folder
 from shoestring.runs.launch import begin, conclude
 from shoestring.server.limits import MAX_JOBS
 from shoestring.server.schemas import Mode, Submit, words
 from shoestring.specs.build import kind_of
 from shoestring.specs.job_table import with_table
-from shoestring.specs.request import Asked
+from shoestring.specs.request import RunRequest
 from shoestring.worker.task import read_json, write_json
 
 FILE = "submitted.json"
@@ -53,7 +53,7 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     if isinstance(market, Mapping) and isinstance(prices := market.get("prices"), str):
         spec["market"] = {**market, "prices": os.path.join(folder, prices)}
     kind, fields = _split(spec)
-    asked = Asked.gather(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
+    asked = RunRequest.resolve(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
     spec["name"] = asked.spec.name
     place = run_folder(f"{asked.spec.name}-simulated" if body.mode == "simulate" else asked.spec.name, store)
     return place, Submission(spec=spec, mode=body.mode, folder=str(folder), submitted_at=time.time())
@@ -87,7 +87,7 @@ def all_runs(store: Path) -> Iterator[RunFolder]:
             yield folder
 
 
-def drive(folder: RunFolder, *, ending: bool, prompt: Prompt) -> None:
+def drive(folder: RunFolder, *, ending: bool, prompt: CliContext) -> None:
     """Begin or go on with a submitted run, as its file at a prompt would; `ending`: bring it to its end."""
     submission = kept(folder)
     if submission is None:
@@ -97,7 +97,7 @@ def drive(folder: RunFolder, *, ending: bool, prompt: Prompt) -> None:
         return
     kind, fields = _split(submission.spec)
     fields["store"] = folder.path.parent
-    with at_the_prompt(prompt):
+    with cli_context(prompt):
         begin(None, fields, kind=kind, source=_SOURCE, folder=Path(submission.folder))
 
 

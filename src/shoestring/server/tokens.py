@@ -71,7 +71,7 @@ def read_tokens(file: Path) -> list[Token]:
         ) from None
 
 
-class Doorkeeper:
+class TokenStore:
     """Knows a token when it sees one. Reads the file again when it has changed."""
 
     def __init__(self, file: Path) -> None:

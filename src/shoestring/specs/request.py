@@ -34,7 +34,7 @@ MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     spec: RunSpec
     market: Market
     provider: SimulatedProvider
@@ -49,7 +49,7 @@ class Asked:
     """What a file says about simulating it: seconds_per_step, checkpoint_gb, like."""
 
     @classmethod
-    def gather(
+    def resolve(
         cls,
         code: Any,
         fields: Mapping[str, object],

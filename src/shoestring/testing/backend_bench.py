@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from shoestring.testing.backend_rig import SPEEDUP, START, Rig, ScriptedProvider, Story
+from shoestring.testing.backend_rig import SPEEDUP, START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.world.live.clock import RunClock
 from shoestring.world.protocol import Backend
 
@@ -33,9 +33,9 @@ class BackendBench:
         clock = RunClock(started_at=START, wall_at=time.time(), speedup=SPEEDUP)
         return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
 
-    def story(self, tmp_path: Path, function: str = "train", **provider: Any) -> Story:
+    def story(self, tmp_path: Path, function: str = "train", **provider: Any) -> ObservedEvents:
         rig = self.rig(tmp_path, function, **provider)
-        return Story(self.make(rig), rig)
+        return ObservedEvents(self.make(rig), rig)
 
     def needs_company(self) -> None:
         import pytest
@@ -49,14 +49,14 @@ class BackendBench:
         if not self.runs_gangs:
             pytest.skip("a trial is one worker here, whatever its slots")
 
-    def over(self, story: Story) -> None:
+    def over(self, story: ObservedEvents) -> None:
         """Every test ends here: nothing may be left that runs or costs money."""
         story.settle()
         assert list(story.backend.inventory()) == []
         assert self.left_running(story) == []
         story.backend.close()
 
-    def left_running(self, story: Story) -> list[object]:
+    def left_running(self, story: ObservedEvents) -> list[object]:
         """What still runs when what was about to end has had the time to."""
         until = time.monotonic() + 5.0
         while (left := list(self.running(story.rig))) and time.monotonic() < until:

@@ -36,11 +36,11 @@ S0, S1, S2, S3 = SegmentId("s0"), SegmentId("s1"), SegmentId("s2"), SegmentId("s
 E = TypeVar("E", bound=Event)
 
 
-class Grant(Fact, frozen=True, kw_only=True):
+class ScriptedGrant(Fact, frozen=True, kw_only=True):
     at: float
 
 
-class Bill(Fact, frozen=True, kw_only=True):
+class ScriptedBill(Fact, frozen=True, kw_only=True):
     charged_usd: float
     refunded_usd: float = 0.0
 
@@ -54,8 +54,8 @@ class ScriptedProvider:
     """Lease -> seconds from its grant to the notice, and to its end."""
     denial_s: float = 0.0
 
-    def grant(self, request: RequestLease, now: float) -> Grant | Denial:
-        return self.denied.get(request.lease) or Grant(at=now)
+    def grant(self, request: RequestLease, now: float) -> ScriptedGrant | Denial:
+        return self.denied.get(request.lease) or ScriptedGrant(at=now)
 
     def revocation(
         self,
@@ -76,8 +76,8 @@ class ScriptedProvider:
         started: float,
         ended: float,
         cause: EndCause,  # noqa: ARG002
-    ) -> Bill:
-        return Bill(charged_usd=ended - started)
+    ) -> ScriptedBill:
+        return ScriptedBill(charged_usd=ended - started)
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Rig:
         return DirectoryStore(self.run_dir / "checkpoints")
 
 
-class Story:
+class ObservedEvents:
     """Everything a backend has told so far."""
 
     def __init__(self, backend: Backend, rig: Rig) -> None:

@@ -25,7 +25,7 @@ from shoestring.kernel.events import (
     SnapshotReported,
 )
 from shoestring.kernel.types import LeaseId
-from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, Story
+from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents
 from shoestring.testing.gang_laws import GangLaws
 
 
@@ -255,7 +255,7 @@ class BackendSuite(GangLaws):
         order = story.start(until_step=60, step_s=0.005)
         story.wait_for(JobReported)
         story.backend.close()
-        heir = Story(self.make(story.rig), story.rig)
+        heir = ObservedEvents(self.make(story.rig), story.rig)
         heir.backend.start(order)
         assert list(heir.backend.inventory()) == [L0]
         ended = heir.wait_for(SegmentEnded)
@@ -276,7 +276,7 @@ class BackendSuite(GangLaws):
             time.sleep(0.01)
         assert list(self.running(story.rig)) == []
         time.sleep(0.1)
-        heir = Story(self.make(story.rig), story.rig)
+        heir = ObservedEvents(self.make(story.rig), story.rig)
         gone = heir.wait_for(LeaseEnded)
         assert (gone.cause, gone.charged_usd <= 200.001) == ("expired", True)
         assert heir.told(SegmentEnded)[0].cause == "lost"

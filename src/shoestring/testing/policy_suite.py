@@ -26,13 +26,13 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy, Waker
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.step import Bench, replay, step
+from shoestring.kernel.step import PolicyChain, replay, step
 from shoestring.kernel.types import Config, SegmentId
 from shoestring.kernel.view import RunView
 from shoestring.market.prices import PriceBook, PriceTrace
-from shoestring.market.simulated.lifetimes import Exponential
+from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.market.simulated.revocation import Lifetimes
+from shoestring.market.simulated.revocation import DrawnLifetimes
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.story import SPEC
 from shoestring.world.sim.workload import Curve, Trouble, Workload
@@ -90,7 +90,7 @@ class PolicySuite:
         for study in self._studies:
             for index, entry in enumerate(study.entries):
                 state = study.state_before(index)
-                decided = step(state, entry.event, Bench(self.policies(self.spec)), BudgetAndDeadline())
+                decided = step(state, entry.event, PolicyChain(self.policies(self.spec)), BudgetAndDeadline())
                 assert decided == entry.decisions, f"decided otherwise after a restart before entry {entry.seq}"
 
     def test_events_that_come_late_or_twice_are_survived(self) -> None:
@@ -99,7 +99,7 @@ class PolicySuite:
             told = [entry.event for entry in study.entries if not isinstance(entry.event, RunStarted)]
             for _ in range(40):
                 state = study.state_before(rng.randrange(1, len(study.entries)))
-                bench = Bench(self.policies(self.spec))
+                bench = PolicyChain(self.policies(self.spec))
                 for event in rng.choices(told, k=5):
                     if not state.concluded and _could_be_heard(state, event):
                         step(state, event, bench, BudgetAndDeadline())
@@ -167,7 +167,7 @@ def _revoking_world(spec: RunSpec, seed: int) -> SimWorld:
     provider = SimulatedProvider(
         spec.listings,
         PriceBook(traces, spec.listings),
-        Lifetimes(Exponential(1800.0), seed),
+        DrawnLifetimes(ExponentialLifetime(1800.0), seed),
         seed=seed,
         denial_share=0.2,
         provision_s=40.0,

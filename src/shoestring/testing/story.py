@@ -21,7 +21,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Guard, Policy, Waker
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.step import Bench, replay, step
+from shoestring.kernel.step import PolicyChain, replay, step
 from shoestring.kernel.types import (
     CheckpointRef,
     DecisionId,
@@ -83,7 +83,7 @@ class Story:
         self.feed = usual_prices(spec.listings)
         self.state = RunState(self.feed)
         self.entries: list[Entry] = []
-        self._bench = Bench(policies)
+        self._bench = PolicyChain(policies)
         self._guard = guard or BudgetAndDeadline()
 
     @property
@@ -101,11 +101,13 @@ class Story:
     def happened(self, *events: e.Event) -> None:
         """These happened, and nobody was asked."""
         for event in events:
-            self._turn(event, Bench([]))
+            self._turn(event, PolicyChain([]))
 
     def order(self, *decisions: d.Decision) -> list[d.Decision]:
         """The storyteller decides, through the guard; the policies are not asked."""
-        return self._turn(e.TimerFired(at=max(0.0, self.state.now), name="story"), Bench([_Storyteller(decisions)]))
+        return self._turn(
+            e.TimerFired(at=max(0.0, self.state.now), name="story"), PolicyChain([_Storyteller(decisions)])
+        )
 
     def replayed(self) -> RunState:
         """The state as a new controller would find it in the journal."""
@@ -184,7 +186,7 @@ class Story:
         reached = running.until_step if step is None else step
         return self.tell(e.SegmentEnded(at=self.state.now, segment=running.segment, step=reached, cause=cause))
 
-    def _turn(self, event: e.Event, bench: Bench) -> list[d.Decision]:
+    def _turn(self, event: e.Event, bench: PolicyChain) -> list[d.Decision]:
         decisions = step(self.state, event, bench, self._guard)
         self.entries.append(Entry(seq=self.state.seq, event=event, decisions=decisions))
         return [replace(decision, id=DecisionId("")) for decision in decisions]

@@ -15,11 +15,11 @@ from typing import IO
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
-from shoestring.trial import Host, ReportError
+from shoestring.trial import ReportError, TrialHost
 from shoestring.worker.arguments import Desk, fill
 from shoestring.worker.process_identity import family
-from shoestring.worker.report import LONGEST_LINE, Announced, Passed, Progress, understand
-from shoestring.worker.run_function import Ending, never_reported
+from shoestring.worker.report import LONGEST_LINE, Announced, Passed, ReportedStep, understand
+from shoestring.worker.run_function import FunctionOutcome, never_reported
 from shoestring.worker.subsampling import FractionError, among
 
 _LOOK_EVERY_S = 0.05
@@ -36,7 +36,7 @@ class CommandRun:
     def __init__(
         self,
         *,
-        host: Host,
+        host: TrialHost,
         desk: Desk,
         config: Config,
         until_step: int,
@@ -66,7 +66,7 @@ class CommandRun:
         self._told_to_leave = False
         self._reports_read = 0
 
-    def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> Ending:
+    def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> FunctionOutcome:
         try:
             self._desk.lay_out(self._config)
             arguments = fill(command, self._config, self._desk.provided(environment))
@@ -80,13 +80,13 @@ class CommandRun:
                 start_new_session=self._own_group,
             )
         except OSError as error:
-            return Ending("failed", self._step, _cannot_start(command[0], folder, error))
+            return FunctionOutcome("failed", self._step, _cannot_start(command[0], folder, error))
         try:
             self._listen(program)
             self._keep_last_line()
             return self._ending(program.wait())
         except ShoestringError as error:
-            return Ending("failed", self._step, f"{error} ({error.hint})" if error.hint else str(error))
+            return FunctionOutcome("failed", self._step, f"{error} ({error.hint})" if error.hint else str(error))
         finally:
             self._kill(program)
             program.stdout.close()  # type: ignore[union-attr]
@@ -97,8 +97,8 @@ class CommandRun:
         with selectors.DefaultSelector() as ready:
             for stream in unfinished:
                 ready.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
-            last_words = _LAST_WORDS
-            while last_words:
+            exit_reason = _LAST_WORDS
+            while exit_reason:
                 over = program.poll() is not None  # looked at first: what it printed last is still to be read
                 heard = False
                 for key, _ in ready.select(0 if over else _LOOK_EVERY_S):
@@ -119,7 +119,7 @@ class CommandRun:
                     if not ready.get_map():  # it closed its output and lives on
                         time.sleep(_LOOK_EVERY_S)
                 else:
-                    last_words = last_words - 1 if heard else 0
+                    exit_reason = exit_reason - 1 if heard else 0
             for stream, rest in unfinished.items():
                 self._hear([rest], stream is program.stderr)
 
@@ -148,7 +148,7 @@ class CommandRun:
         """Was it meant for us?"""
         try:
             match understand(line, self._metric, self._step + 1, self._fraction):
-                case Progress(step, metrics):
+                case ReportedStep(step, metrics):
                     self._names.update(metrics)
                     self._step = max(self._step, step)
                     if step <= self._until_step:
@@ -219,20 +219,24 @@ class CommandRun:
             program.kill()
         program.wait()
 
-    def _ending(self, code: int) -> Ending:
+    def _ending(self, code: int) -> FunctionOutcome:
         cause: SegmentCause = "completed"
         if self._step >= self._until_step and (code == 0 or self._terminated_at is not None):
             cause = "reached"
         elif self._told_to_leave:
-            return Ending("halted", self._step, self._warned())
+            return FunctionOutcome("halted", self._step, self._warned())
         elif code:
-            return Ending("failed", self._step, self._last_error_line.decode(errors="replace")[:500] or _exit(code))
+            return FunctionOutcome(
+                "failed", self._step, self._last_error_line.decode(errors="replace")[:500] or _exit(code)
+            )
         unheard = never_reported(self._metric, self._names)
         if unheard and (self._first_step == 0 or self._step > self._first_step):
             cause = "failed"
         else:
             unheard = ""
-        return Ending(cause, min(self._step, self._until_step), "; ".join(filter(None, (unheard, self._warned()))))
+        return FunctionOutcome(
+            cause, min(self._step, self._until_step), "; ".join(filter(None, (unheard, self._warned())))
+        )
 
     def _warned(self) -> str:
         if not self._warnings:

@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
 GO_ON = Verdict("go on")
 
 
-class Limits:
+class SegmentLimits:
     """The limits of one segment, from its start on."""
 
     def __init__(self, task: Task, started: float) -> None:

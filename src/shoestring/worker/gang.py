@@ -21,7 +21,7 @@ from shoestring.worker.command import died_of
 from shoestring.worker.outbox import Ended, Outbox
 from shoestring.worker.player import own_folder, play
 from shoestring.worker.ranks import free_port
-from shoestring.worker.run_function import Ending
+from shoestring.worker.run_function import FunctionOutcome
 from shoestring.worker.task import LOG, Task, read_json, write_json
 
 _GATHERING_S = 0.5
@@ -35,7 +35,7 @@ class Gang:
         self._outbox = outbox
         self._alive: dict[int, int] = {}
         """Rank -> process."""
-        self._failed: dict[int, Ending] = {}
+        self._failed: dict[int, FunctionOutcome] = {}
         """In the order in which they were noticed."""
         self._failed_at = 0.0
         """When the first of them was."""
@@ -69,13 +69,13 @@ class Gang:
             return False
         return time.monotonic() - self._failed_at >= _GATHERING_S
 
-    def ending(self) -> Ending:
+    def ending(self) -> FunctionOutcome:
         """What to say of a gang whose speaker said nothing."""
         if not self._failed:
-            return Ending("failed", 0, _last_words(0)) if self._spoken else Ending("completed", 0)
+            return FunctionOutcome("failed", 0, _last_words(0)) if self._spoken else FunctionOutcome("completed", 0)
         causes = {ending.cause for ending in self._failed.values()}
         step = self._failed[0].step if 0 in self._failed else 0  # what others did after its last word is lost
-        return Ending("failed" if "failed" in causes else "lost", step, self._complaints())
+        return FunctionOutcome("failed" if "failed" in causes else "lost", step, self._complaints())
 
     def _complaints(self) -> str:
         ranks: dict[str, list[str]] = {}
@@ -93,9 +93,9 @@ class Gang:
             del self._alive[rank]
             code = os.waitstatus_to_exitcode(status)
             parting = self._parting(rank)
-            ending = read_json(parting, Ending) if parting.exists() else None
+            ending = read_json(parting, FunctionOutcome) if parting.exists() else None
             if ending is None and code:
-                ending = Ending("failed", 0, _last_words(code))
+                ending = FunctionOutcome("failed", 0, _last_words(code))
             if ending is not None and ending.cause in ("failed", "lost"):
                 self._failed_at = self._failed_at if self._failed else time.monotonic()
                 self._failed[rank] = ending

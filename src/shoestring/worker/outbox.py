@@ -17,15 +17,15 @@ import msgspec
 from shoestring.kernel.types import CheckpointRef, Metrics, SegmentCause
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+class OutboxLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     wall: float
 
 
-class Started(Line, frozen=True, kw_only=True, tag="started"):
+class Started(OutboxLine, frozen=True, kw_only=True, tag="started"):
     """User code is about to run."""
 
 
-class Numbers(Line, frozen=True, kw_only=True):
+class Numbers(OutboxLine, frozen=True, kw_only=True):
     step: int
     metrics: dict[str, float | str]
     """JSON knows no NaN: values that are not finite travel as words."""
@@ -38,38 +38,38 @@ class Reported(Numbers, frozen=True, kw_only=True, tag="report"):
     """How it goes, once `step` is done."""
 
 
-class Snapshot(Numbers, frozen=True, kw_only=True, tag="snapshot"):
+class SnapshotLine(Numbers, frozen=True, kw_only=True, tag="snapshot"):
     """How it would have gone with a smaller part of the data; `step` need not be done."""
 
     fraction: float
 
 
-class Saved(Line, frozen=True, kw_only=True, tag="saved"):
+class Saved(OutboxLine, frozen=True, kw_only=True, tag="saved"):
     step: int
     ref: CheckpointRef
     took_s: float
 
 
-class Unsaved(Line, frozen=True, kw_only=True, tag="unsaved"):
+class Unsaved(OutboxLine, frozen=True, kw_only=True, tag="unsaved"):
     """The checkpoint to start from is not there, or not what was saved."""
 
     ref: CheckpointRef
     detail: str
 
 
-class Ended(Line, frozen=True, kw_only=True, tag="ended"):
+class Ended(OutboxLine, frozen=True, kw_only=True, tag="ended"):
     step: int
     cause: SegmentCause
     detail: str = ""
 
 
-class GaveBack(Line, frozen=True, kw_only=True, tag="gave_back"):
+class GaveBack(OutboxLine, frozen=True, kw_only=True, tag="gave_back"):
     """Nobody asked for the machine any more: once the segment has ended, it is to be had by others."""
 
     detail: str
 
 
-AnyLine = Started | Reported | Snapshot | Saved | Unsaved | GaveBack | Ended
+AnyLine = Started | Reported | SnapshotLine | Saved | Unsaved | GaveBack | Ended
 _decode = msgspec.json.Decoder(AnyLine).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -95,7 +95,7 @@ class Outbox:
         self.write(Reported(wall=time.time(), step=step, metrics=_sayable(metrics)))
 
     def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
-        self.write(Snapshot(wall=time.time(), step=step, fraction=fraction, metrics=_sayable(metrics)))
+        self.write(SnapshotLine(wall=time.time(), step=step, fraction=fraction, metrics=_sayable(metrics)))
 
 
 def _sayable(metrics: Metrics) -> dict[str, float | str]:

@@ -11,30 +11,30 @@ from pathlib import Path
 
 from shoestring.errors import CheckpointMissing
 from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
-from shoestring.trial import Host, Trial
+from shoestring.trial import Trial, TrialHost
 from shoestring.worker.arguments import Desk
 from shoestring.worker.command import CommandRun
 from shoestring.worker.hosts import FollowerHost, WorkerHost
 from shoestring.worker.loading import describe, load_function
 from shoestring.worker.outbox import Outbox, Started, Unsaved
 from shoestring.worker.ranks import rank_variables
-from shoestring.worker.run_function import Ending, play_function
+from shoestring.worker.run_function import FunctionOutcome, play_function
 from shoestring.worker.task import LOG, Task
 
 
-def play(task: Task, folder: Path, outbox: Outbox, rank: int) -> Ending:
+def play(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOutcome:
     """Run the task's user code as this rank, to its end. Called with SIGTERM blocked."""
     os.environ.update(rank_variables(task, rank))
     store = DirectoryStore(Path(task.store))
     own = own_folder(task, folder, rank)
     own.mkdir(exist_ok=True)
-    host: Host = WorkerHost(task, folder, outbox, store) if rank == 0 else FollowerHost(own)
+    host: TrialHost = WorkerHost(task, folder, outbox, store) if rank == 0 else FollowerHost(own)
     try:
         checkpoint = _restore(task, folder, store)
     except CheckpointMissing as error:
         if task.resume_from is not None:
             outbox.write(Unsaved(wall=time.time(), ref=task.resume_from, detail=str(error)))
-        return Ending("lost", 0, f"its checkpoint cannot be used: {error}")
+        return FunctionOutcome("lost", 0, f"its checkpoint cannot be used: {error}")
     if rank == task.first_rank:
         outbox.write(Started(wall=time.time()))
     runner = _play_command if task.function is None else _play_function
@@ -58,7 +58,7 @@ def _restore(task: Task, folder: Path, store: CheckpointStore) -> Path | None:
     return path
 
 
-def _play_function(task: Task, _folder: Path, host: Host, checkpoint: Path | None, rank: int) -> Ending:
+def _play_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
     os.chdir(task.folder)
     sys.argv[:] = task.argv or [(task.function or "").rpartition(":")[0]]
     for stream in (sys.stdout, sys.stderr):
@@ -81,11 +81,11 @@ def _play_function(task: Task, _folder: Path, host: Host, checkpoint: Path | Non
     try:
         function = load_function(task.function or "", Path(task.folder))
     except Exception as error:
-        return Ending("failed", trial.step, describe(error))
+        return FunctionOutcome("failed", trial.step, describe(error))
     return play_function(function, trial, task.metric if rank == 0 else None, log=sys.stderr.write)
 
 
-def _play_command(task: Task, folder: Path, host: Host, checkpoint: Path | None, rank: int) -> Ending:
+def _play_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
     desk = Desk(own_folder(task, folder, rank))
     with (folder / LOG).open("ab") as log:
         run = CommandRun(

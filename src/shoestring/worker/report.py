@@ -23,7 +23,7 @@ REPORTS = "SHOESTRING_REPORTS"
 LONGEST_LINE = 1 << 20
 
 
-class Progress(NamedTuple):
+class ReportedStep(NamedTuple):
     step: int
     metrics: Metrics
 
@@ -45,7 +45,7 @@ class Announced(NamedTuple):
 
 def understand(
     line: bytes, metric: str | None, next_step: int, fraction: float = 1.0
-) -> Progress | Passed | Announced | None:
+) -> ReportedStep | Passed | Announced | None:
     """What a line of output tells us: None for anything that is not meant for us, ReportError for a muddled report.
 
     `fraction` is the program's own share of the data.
@@ -68,7 +68,7 @@ def understand(
     metrics = {name: number for name, value in said.items() if (number := _number(name, value, metric)) is not None}
     if not metrics:
         raise ReportError(f"the report of step {step} holds no number")
-    return Progress(step, metrics) if part is None else Passed(step, part, metrics)
+    return ReportedStep(step, metrics) if part is None else Passed(step, part, metrics)
 
 
 def _number(name: str, value: object, metric: str | None) -> float | None:

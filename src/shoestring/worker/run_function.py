@@ -11,7 +11,7 @@ from shoestring.trial import Trial
 from shoestring.worker.loading import TrainFunction, describe
 
 
-class Ending(NamedTuple):
+class FunctionOutcome(NamedTuple):
     cause: SegmentCause
     step: int
     detail: str = ""
@@ -24,7 +24,7 @@ def play_function(
     *,
     log: Callable[[str], object],
     let_out: Callable[[Exception], bool] = lambda _: False,
-) -> Ending:
+) -> FunctionOutcome:
     """Call the user's function; what it raises is its ending, not ours, unless it is to be `let_out`."""
     began_at = trial.step
     try:
@@ -32,20 +32,20 @@ def play_function(
     except SystemExit as error:
         trial.close()
         if error.code:
-            return Ending("failed", trial.step, f"called exit({error.code!r})")
+            return FunctionOutcome("failed", trial.step, f"called exit({error.code!r})")
     except Exception as error:
         if let_out(error):
             raise
         log(traceback.format_exc())
         trial.close()
-        return Ending("failed", trial.step, describe(error))
+        return FunctionOutcome("failed", trial.step, describe(error))
     trial.close()
     if trial.left:
-        return Ending("halted", trial.step)
+        return FunctionOutcome("halted", trial.step)
     unheard = never_reported(metric, trial.metric_names)
     if unheard and (began_at == 0 or trial.step > began_at):
-        return Ending("failed", trial.step, unheard)
-    return Ending("reached" if trial.step >= trial.until_step else "completed", trial.step)
+        return FunctionOutcome("failed", trial.step, unheard)
+    return FunctionOutcome("reached" if trial.step >= trial.until_step else "completed", trial.step)
 
 
 def never_reported(metric: str | None, names: set[str]) -> str:

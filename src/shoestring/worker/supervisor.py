@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from shoestring.worker.deadman import Limits, Verdict
+from shoestring.worker.deadman import SegmentLimits, Verdict
 from shoestring.worker.gang import Gang
 from shoestring.worker.outbox import Ended, GaveBack, Outbox, retrace
 from shoestring.worker.process_identity import birth
-from shoestring.worker.run_function import Ending
+from shoestring.worker.run_function import FunctionOutcome
 from shoestring.worker.task import LOCK, LOG, OUTBOX, PID, TASK, Inbox, Task, read_json, write_json
 
 MOST_BYTES = 2 << 20
@@ -59,7 +59,7 @@ class Supervisor:
         self._folder = folder
         self._task = task
         self._inbox = Inbox(folder)
-        self._limits = Limits(task, time.time())
+        self._limits = SegmentLimits(task, time.time())
         self._outbox = Outbox(folder / OUTBOX)
         self._gang = Gang(task, folder, self._outbox)
         self._told_to_leave = False
@@ -111,7 +111,7 @@ class Supervisor:
         """Tell how it ended, if user code did not, and leave nothing behind."""
         step, ended = retrace(self._folder / OUTBOX)
         if ended is None:
-            end = self._gang.ending() if killed is None else Ending(killed.cause, 0, killed.detail)
+            end = self._gang.ending() if killed is None else FunctionOutcome(killed.cause, 0, killed.detail)
             resumed = 0 if self._task.resume_from is None else self._task.resume_from.step
             step = max(step, resumed, end.step)
             Outbox(self._folder / OUTBOX).write(Ended(wall=time.time(), step=step, cause=end.cause, detail=end.detail))

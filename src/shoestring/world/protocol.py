@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from shoestring.kernel.decisions import Decision, ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import Event
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import LeaseId, SegmentId
 
@@ -18,7 +18,7 @@ class World(Protocol):
     @property
     def feed(self) -> PriceFeed: ...
 
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         """After any (re)start: redeliver what was not recorded, re-issue what may not have been done, end strays."""
         ...
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Policy
-from shoestring.kernel.records import Pace, Rest
-from shoestring.models.lifetimes.source import Lives
-from shoestring.policies.checkpointing.by_lifetime import USUAL_SAVE_S, Programme
+from shoestring.kernel.records import Pace, Settled
+from shoestring.models.lifetimes.source import LifetimeSource
+from shoestring.policies.checkpointing.by_lifetime import USUAL_SAVE_S, ByLifetime
 from shoestring.policies.checkpointing.young_daly import YoungDaly
 from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.testing.story import KEPT, SPEC, Story, story
@@ -31,7 +31,7 @@ def started(policy: Policy, *, timed_s: float | None, age_s: float = 0.0) -> tup
         run.state.jobs["j1"].status = "finished"
         run.state.waiting.pop("j1", None)
         run.state.jobs["j1"].paces["small", 1] = Pace(100, 100 * timed_s)
-        run.state.rests.append(Rest("j1", "finished", 100, 100, None))
+        run.state.settled.append(Settled("j1", "finished", 100, 100, None))
     run.state.leases["l0"].granted_at = 1.0 - age_s
     return run, run.tell(e.TimerFired(at=1.0, name="tick"))
 
@@ -41,17 +41,19 @@ def plans(decisions: list[d.Decision]) -> list[float]:
 
 
 def test_until_a_job_is_timed_saves_come_every_quarter_of_an_hour() -> None:
-    _, decisions = started(Programme(Lives()), timed_s=None)
+    _, decisions = started(ByLifetime(LifetimeSource()), timed_s=None)
     assert plans(decisions) == [900.0]
 
 
 def test_a_new_machine_saves_sooner_than_one_that_has_proved_itself() -> None:
-    (new,), (proved,) = (plans(started(Programme(Lives()), timed_s=432.0, age_s=age)[1]) for age in (0.0, 6 * HOUR_S))
+    (new,), (proved,) = (
+        plans(started(ByLifetime(LifetimeSource()), timed_s=432.0, age_s=age)[1]) for age in (0.0, 6 * HOUR_S)
+    )
     assert new < 0.6 * proved
 
 
 def test_after_every_save_the_next_is_planned_anew() -> None:
-    run, decisions = started(Programme(Lives()), timed_s=432.0)
+    run, decisions = started(ByLifetime(LifetimeSource()), timed_s=432.0)
     run.tell(e.SegmentStarted(at=2.0, segment="s0"))
     (first,) = plans(decisions)
     run.happened(e.JobReported(at=2.0 + first, segment="s0", job="j0", step=6, metrics={}))
@@ -60,14 +62,14 @@ def test_after_every_save_the_next_is_planned_anew() -> None:
 
 
 def test_a_short_job_on_a_safe_machine_is_not_saved_on_the_way() -> None:
-    _, decisions = started(Programme(Lives()), timed_s=9.0, age_s=6 * HOUR_S)
+    _, decisions = started(ByLifetime(LifetimeSource()), timed_s=9.0, age_s=6 * HOUR_S)
     (plan,) = [x for x in decisions if isinstance(x, d.PlanSaves)]
     assert "not worth a save" in plan.why
     assert plan.every_s >= 900.0
 
 
 def test_a_machine_near_the_end_of_its_day_is_left_right_after_a_save() -> None:
-    run, _ = started(Programme(Lives()), timed_s=432.0, age_s=23.97 * HOUR_S)
+    run, _ = started(ByLifetime(LifetimeSource()), timed_s=432.0, age_s=23.97 * HOUR_S)
     run.tell(e.SegmentStarted(at=2.0, segment="s0"))
     (halt,) = run.tell(run.save("j0", 1))
     assert isinstance(halt, d.HaltSegment)
@@ -75,11 +77,11 @@ def test_a_machine_near_the_end_of_its_day_is_left_right_after_a_save() -> None:
 
 
 def test_nobody_saves_for_fear_on_a_machine_that_stays() -> None:
-    run = story(Cheapest(), Programme(Lives()), lease="l0", job="j0", offer=KEPT, spec=LONG)
+    run = story(Cheapest(), ByLifetime(LifetimeSource()), lease="l0", job="j0", offer=KEPT, spec=LONG)
     assert plans(run.tell(e.TimerFired(at=1.0, name="tick"))) == []
 
 
-@pytest.mark.parametrize("policy", [Programme(Lives()), YoungDaly(Lives())])
+@pytest.mark.parametrize("policy", [ByLifetime(LifetimeSource()), YoungDaly(LifetimeSource())])
 def test_a_notice_is_answered_as_always(policy: Policy) -> None:
     run, _ = started(policy, timed_s=None)
     (halt,) = [
@@ -89,12 +91,12 @@ def test_a_notice_is_answered_as_always(policy: Policy) -> None:
 
 
 def test_young_and_dalys_interval_is_the_root_of_twice_save_times_life() -> None:
-    _, decisions = started(YoungDaly(Lives(), mean_life_s=HOUR_S), timed_s=None)
+    _, decisions = started(YoungDaly(LifetimeSource(), mean_life_s=HOUR_S), timed_s=None)
     assert plans(decisions) == [pytest.approx(sqrt(2 * USUAL_SAVE_S * HOUR_S))]
 
 
 def test_fairly_compared_it_knows_how_long_machines_live() -> None:
     (literature,), (fair,) = (
-        plans(started(YoungDaly(Lives(), mean_life_s=life_s), timed_s=None)[1]) for life_s in (HOUR_S, None)
+        plans(started(YoungDaly(LifetimeSource(), mean_life_s=life_s), timed_s=None)[1]) for life_s in (HOUR_S, None)
     )
     assert 3.5 < fair / literature < 4.5  # the root of 16.6 hours by one

@@ -153,7 +153,7 @@ def test_a_machine_granted_while_the_run_ends_is_given_back_at_once() -> None:
     run.order(d.RequestLease(lease="l0", offer=SPEC.listings[0].offer, end_by=900.0, why="the story"))
     assert run.tell(e.UserAsked(at=5.0, wish="stop"))[1:] == [d.ReleaseLease(lease="l0", why="asked to stop")]
     assert run.tell(e.LeaseGranted(at=6.0, lease="l0")) == []  # its release is on the way
-    assert not run.view.roomy
+    assert not run.view.with_free_slots
 
 
 @pytest.mark.parametrize(("order", "word"), [(d.DropJob, "dropped"), (d.PauseJob, "paused")])

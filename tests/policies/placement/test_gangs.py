@@ -79,7 +79,7 @@ def test_a_gang_that_cannot_be_paid_at_once_ends_the_run_instead_of_renting_half
 
 
 def test_work_is_gathered_so_that_a_machine_can_go() -> None:
-    run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, gathers=True))
+    run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, consolidates=True))
     occupy(run, "j0", "l0", 2)
     occupy(run, "j1", "l1", 1)
     (halt,) = run.tell(TICK)
@@ -90,7 +90,7 @@ def test_work_is_gathered_so_that_a_machine_can_go() -> None:
 
 
 def test_all_machines_that_can_be_emptied_are_emptied_at_once() -> None:
-    run = machines("l0", "l1", "l2", "l3", policy=Cheapest(idle_s=0.0, gathers=True))
+    run = machines("l0", "l1", "l2", "l3", policy=Cheapest(idle_s=0.0, consolidates=True))
     for number, taken in enumerate((1, 2, 1, 3)):
         occupy(run, f"j{number}", f"l{number}", taken)
     assert [halt.segment for halt in run.tell(TICK)] == ["s0", "s2"]
@@ -99,7 +99,7 @@ def test_all_machines_that_can_be_emptied_are_emptied_at_once() -> None:
 
 
 def test_nothing_is_gathered_while_a_place_is_about_to_become_free() -> None:
-    run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, gathers=True))
+    run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, consolidates=True))
     occupy(run, "j0", "l0", 2)
     occupy(run, "j1", "l1", 1)
     run.order(d.DropJob(job="j1", why="out"))
@@ -107,18 +107,18 @@ def test_nothing_is_gathered_while_a_place_is_about_to_become_free() -> None:
 
 
 def test_nothing_is_gathered_where_it_would_not_fit_or_would_not_pay() -> None:
-    run = machines("l0", "l1", policy=Cheapest(gathers=True))
+    run = machines("l0", "l1", policy=Cheapest(consolidates=True))
     occupy(run, "j0", "l0", 3)
     occupy(run, "j1", "l1", 2)
     assert run.tell(TICK) == []
-    run = machines("l0", "l1", policy=Cheapest(gathers=True))
+    run = machines("l0", "l1", policy=Cheapest(consolidates=True))
     occupy(run, "j0", "l0", 1)
     occupy(run, "j1", "l1", 1)
     assert not run.tell(e.TimerFired(at=SPEC.deadline_s - 599, name="tick"))
 
 
 def test_gangs_sit_down_first_so_that_single_workers_do_not_scatter_them() -> None:
-    run = machines("l0", "l1", policy=Cheapest(gathers=True))
+    run = machines("l0", "l1", policy=Cheapest(consolidates=True))
     run.add("j0", until_step=9, slots=1)
     run.add("j1", until_step=9, slots=4)
     assert started(run.tell(TICK)) == [(("l0",), (4,)), (("l1",), (1,))]

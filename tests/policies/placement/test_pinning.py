@@ -158,7 +158,7 @@ def test_a_running_trial_that_is_ordered_again_stays_where_it_is() -> None:
     longer = Story(OnToTheEnd(), Pinning(), spec=run.spec)
     longer.state, longer.feed = run.state, run.feed
     longer.tell(TICK)
-    assert not run.state.leaving
+    assert not run.state.draining
     assert (run.state.jobs["j0"].offer, run.state.jobs["j0"].slots) == (offer("large", "a"), 2)
 
 

@@ -14,7 +14,7 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.records import Pace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.lifetimes.source import Lives
+from shoestring.models.lifetimes.source import LifetimeSource
 from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story
@@ -42,7 +42,7 @@ def bag(*listings: Listing, jobs: int = 4, hours: float = 6.0, **fields) -> Stor
         "slice_s": 2 * DAY_S,
         **fields,
     }
-    run = Story(SciSpot(Lives()), spec=replace(SPEC, listings=listings, **fields))
+    run = Story(SciSpot(LifetimeSource()), spec=replace(SPEC, listings=listings, **fields))
     run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
     run.begin()
     run.add("j0", until_step=1)

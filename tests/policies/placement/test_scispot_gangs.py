@@ -9,7 +9,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
-from shoestring.models.lifetimes.source import Lives
+from shoestring.models.lifetimes.source import LifetimeSource
 from shoestring.policies.placement.scispot.candidates import place_on
 from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
@@ -48,7 +48,9 @@ def bag(
         "max_machines": 4,
         **fields,
     }
-    run = Story(Gangs(Lives(), counts), SciSpot(Lives()), spec=replace(SPEC, listings=listings, **fields))
+    run = Story(
+        Gangs(LifetimeSource(), counts), SciSpot(LifetimeSource()), spec=replace(SPEC, listings=listings, **fields)
+    )
     run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
     run.begin()
     run.order(d.AddJob(job="j0", config={"x": 0.5}, why="the story"))
@@ -266,8 +268,12 @@ def test_what_a_machine_is_worth_depends_on_who_is_to_run_on_it() -> None:
     run.happened(e.SegmentEnded(at=20 * HOUR_S, segment="s0", step=1, cause="reached"))
     run.order(d.RunJob(job="j2", until_step=1, slots=4, offer=SMALL.offer, why="the story"))
     lease, alone, four = run.state.leases["l0"], run.state.jobs["j1"], run.state.jobs["j2"]
-    assert reuse_here_s(run.view, Lives(), alone, lease) < 0 < reuse_here_s(run.view, Lives(), four, lease)
-    alone_usd, four_usd = (job_here_usd(run.view, Lives(), job, lease) for job in (alone, four))
+    assert (
+        reuse_here_s(run.view, LifetimeSource(), alone, lease)
+        < 0
+        < reuse_here_s(run.view, LifetimeSource(), four, lease)
+    )
+    alone_usd, four_usd = (job_here_usd(run.view, LifetimeSource(), job, lease) for job in (alone, four))
     assert alone_usd is not None
     assert four_usd is not None
     assert four_usd < alone_usd
@@ -277,6 +283,6 @@ def test_a_spare_is_kept_for_the_gang_that_might_need_it() -> None:
     run = bag(SMALL, jobs=2, paces=seen(6 * HOUR_S, 3 * HOUR_S, 1.5 * HOUR_S))
     run.happened(e.SegmentEnded(at=10 * HOUR_S, segment="s0", step=1, cause="reached"))
     lease = run.state.leases["l0"]
-    alone_s = spare_here_s(run.view, Lives(), lease)
+    alone_s = spare_here_s(run.view, LifetimeSource(), lease)
     run.order(d.RunJob(job="j1", until_step=1, slots=4, offer=SMALL.offer, why="the story"))
-    assert spare_here_s(run.view, Lives(), lease) != pytest.approx(alone_s)
+    assert spare_here_s(run.view, LifetimeSource(), lease) != pytest.approx(alone_s)

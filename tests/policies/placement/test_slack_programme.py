@@ -10,13 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.policies.placement.slack.choice import choose
-from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, slack_grid_s, solve
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, slack_grid_s, solve
+from shoestring.policies.placement.slack.guarantee import (
+    ON_DEMAND,
+    WAIT,
+    MachineChoice,
+    Situation,
+    SlackChoice,
+    Switching,
+)
 from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h, moving_pays, usd_per_useful_hour
 
 HOUR = 3600.0
 SWITCHING = Switching(setup_s=300.0, restore_s=90.0, save_s=5.0, look_s=120.0)
-TERMS = Terms(
+TERMS = SlackMarket(
     spot_usd_per_hour=1.0,
     on_demand_usd_per_hour=3.0,
     young_losses_per_h=0.5,
@@ -28,12 +35,12 @@ TERMS = Terms(
 QUOTE = Quote(zone=0, usd_per_hour=1.0, stay_h=5.0, spell_age_s=2 * HOUR)
 
 
-def solved(terms: Terms = TERMS) -> Programme:
+def solved(terms: SlackMarket = TERMS) -> SlackTable:
     return solve(terms, SWITCHING, 12 * HOUR, 6 * HOUR)
 
 
 terms = st.builds(
-    Terms,
+    SlackMarket,
     spot_usd_per_hour=st.floats(0.1, 2.9),
     on_demand_usd_per_hour=st.just(3.0),
     young_losses_per_h=st.floats(0.01, 3.0),
@@ -46,7 +53,7 @@ terms = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(terms)
-def test_more_work_costs_more_and_waiting_is_never_forced(market: Terms) -> None:
+def test_more_work_costs_more_and_waiting_is_never_forced(market: SlackMarket) -> None:
     programme = solve(market, SWITCHING, 4 * HOUR, 3 * HOUR)
     for table in (programme.nothing, programme.young, programme.old, programme.kept):
         assert np.isfinite(table).all()
@@ -74,7 +81,7 @@ def test_the_grid_is_neither_too_fine_nor_too_coarse() -> None:
 
 
 @pytest.mark.parametrize(("slack_h", "wish"), [(5.0, WAIT), (0.3, ON_DEMAND)])
-def test_with_no_zone_it_waits_while_there_is_slack(slack_h: float, wish: Wish) -> None:
+def test_with_no_zone_it_waits_while_there_is_slack(slack_h: float, wish: SlackChoice) -> None:
     now = Situation(time_left_s=(10 + slack_h) * HOUR, work_left_s=10 * HOUR)
     assert choose(now, SWITCHING, solved(), []) == wish
 
@@ -83,21 +90,21 @@ def test_spot_that_costs_as_much_as_on_demand_is_not_worth_the_risk() -> None:
     dear = replace(QUOTE, usd_per_hour=3.0)
     now = Situation(time_left_s=12 * HOUR, work_left_s=10 * HOUR)
     assert choose(now, SWITCHING, solved(replace(TERMS, spot_usd_per_hour=3.0)), [dear]) == ON_DEMAND
-    assert choose(now, SWITCHING, solved(), [QUOTE]) == Wish(Kind.SPOT, 0)
+    assert choose(now, SWITCHING, solved(), [QUOTE]) == SlackChoice(MachineChoice.SPOT, 0)
 
 
 def test_from_on_demand_it_goes_back_to_spot_where_slack_allows() -> None:
-    roomy = Situation(time_left_s=12 * HOUR, work_left_s=10 * HOUR, here=Kind.ON_DEMAND, zone=-1)
-    tight = Situation(time_left_s=10.1 * HOUR, work_left_s=10 * HOUR, here=Kind.ON_DEMAND, zone=-1)
-    assert choose(roomy, SWITCHING, solved(), [QUOTE]) == Wish(Kind.SPOT, 0)
+    roomy = Situation(time_left_s=12 * HOUR, work_left_s=10 * HOUR, here=MachineChoice.ON_DEMAND, zone=-1)
+    tight = Situation(time_left_s=10.1 * HOUR, work_left_s=10 * HOUR, here=MachineChoice.ON_DEMAND, zone=-1)
+    assert choose(roomy, SWITCHING, solved(), [QUOTE]) == SlackChoice(MachineChoice.SPOT, 0)
     assert choose(tight, SWITCHING, solved(), [QUOTE]) == ON_DEMAND
 
 
 @pytest.mark.parametrize(("usd", "zone"), [(0.4, 1), (0.97, 0)])
 def test_it_moves_only_to_a_zone_that_saves_twice_what_the_move_costs(usd: float, zone: int) -> None:
-    now = Situation(time_left_s=14 * HOUR, work_left_s=10 * HOUR, here=Kind.SPOT)
+    now = Situation(time_left_s=14 * HOUR, work_left_s=10 * HOUR, here=MachineChoice.SPOT)
     there = Quote(zone=1, usd_per_hour=usd, stay_h=5.0, spell_age_s=2 * HOUR)
-    assert choose(now, SWITCHING, solved(), [QUOTE, there]) == Wish(Kind.SPOT, zone)
+    assert choose(now, SWITCHING, solved(), [QUOTE, there]) == SlackChoice(MachineChoice.SPOT, zone)
 
 
 def test_neither_survival_nor_price_alone_decides() -> None:

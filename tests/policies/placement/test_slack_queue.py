@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
-from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, Turn, net_of
+from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, SlackContext, net_of
 from shoestring.testing.story import SPEC, Story, story
 
 TWO_PLACES = replace(SPEC, max_machines=2, trials=4)
@@ -43,7 +43,7 @@ def test_a_search_that_asks_only_for_what_can_run_has_no_queue() -> None:
 
 def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:
     run = queue(spec=replace(TWO_PLACES, trials=3), waiting=1)
-    first, second = (net_of(Turn(run.view), run.state.jobs[job]) for job in ("j0", "j1"))
+    first, second = (net_of(SlackContext(run.view), run.state.jobs[job]) for job in ("j0", "j1"))
     assert first is not None
     assert second is not None
     assert first.now.work_left_s == 7 * 600.0
@@ -52,7 +52,7 @@ def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:
 
 def test_of_a_queue_that_cannot_be_done_in_time_only_what_has_room_counts() -> None:
     run = queue(spec=replace(TWO_PLACES, trials=40, deadline_s=4 * 3600.0))
-    net = net_of(Turn(run.view), run.state.jobs["j1"])
+    net = net_of(SlackContext(run.view), run.state.jobs["j1"])
     assert net is not None
     assert 0 < net.now.slack_s
     assert not net.hopeless
@@ -60,7 +60,7 @@ def test_of_a_queue_that_cannot_be_done_in_time_only_what_has_room_counts() -> N
 
 def test_nothing_is_paid_for_a_trial_that_cannot_be_done_in_time_at_all() -> None:
     run = queue(waiting=0, spec=replace(TWO_PLACES, trials=2, deadline_s=2 * 3600.0))
-    net = net_of(Turn(run.view), run.state.jobs["j0"])
+    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
     assert net is not None
     assert net.now.time_left_s < HOPELESS_SHARE * net.now.work_left_s
     assert net.hopeless

@@ -11,7 +11,14 @@ from shoestring import recipes
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.policies.placement.slack.baselines import greedy, uniform_progress
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import (
+    ON_DEMAND,
+    WAIT,
+    MachineChoice,
+    Situation,
+    SlackChoice,
+    Switching,
+)
 from shoestring.policies.placement.slack.policy import WATCH, Greedy, UniformProgress
 from shoestring.policies.placement.slack.zones import Quote
 from shoestring.testing.policy_suite import PolicySuite
@@ -23,7 +30,7 @@ from tests.studies import random_case
 HOUR = 3600.0
 SWITCHING = Switching(setup_s=300.0, restore_s=90.0, save_s=5.0, look_s=120.0)
 ZONES = [Quote(0, 0.5, stay_h=9.0, spell_age_s=HOUR), Quote(1, 0.4, stay_h=0.2, spell_age_s=60.0)]
-HERE, CHEAPEST = Wish(Kind.SPOT, 0), Wish(Kind.SPOT, 1)
+HERE, CHEAPEST = SlackChoice(MachineChoice.SPOT, 0), SlackChoice(MachineChoice.SPOT, 1)
 
 
 class TestGreedy(PolicySuite):
@@ -36,7 +43,7 @@ class TestUniformProgress(PolicySuite):
         return recipes.build(replace(spec, recipe="asha", options={"placement": "uniform_progress"}))
 
 
-def at(done_h: float, passed_h: float, here: Kind = Kind.WAIT) -> Situation:
+def at(done_h: float, passed_h: float, here: MachineChoice = MachineChoice.WAIT) -> Situation:
     """Ten hours of work, twenty to do it in."""
     return Situation((20 - passed_h) * HOUR, (10 - done_h) * HOUR, here=here)
 
@@ -47,11 +54,11 @@ def at(done_h: float, passed_h: float, here: Kind = Kind.WAIT) -> Situation:
         (at(0, 0), ZONES, CHEAPEST),
         (at(0, 0), [], WAIT),
         (at(0, 9.9), [], ON_DEMAND),  # the guarantee
-        (at(1, 9, Kind.SPOT), ZONES, HERE),
-        (at(9, 9, Kind.ON_DEMAND), ZONES, ON_DEMAND),  # to the end
+        (at(1, 9, MachineChoice.SPOT), ZONES, HERE),
+        (at(9, 9, MachineChoice.ON_DEMAND), ZONES, ON_DEMAND),  # to the end
     ],
 )
-def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[Quote], wish: Wish) -> None:
+def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[Quote], wish: SlackChoice) -> None:
     assert greedy(now, SWITCHING, quotes) == wish
 
 
@@ -61,13 +68,13 @@ def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[
         (at(0, 1), ZONES, CHEAPEST),
         (at(0, 1), [], ON_DEMAND),  # behind the clock
         (at(1, 1), [], WAIT),  # half an hour ahead of it
-        (at(0, 1, Kind.SPOT), ZONES, HERE),
-        (at(0.6, 1, Kind.ON_DEMAND), ZONES, ON_DEMAND),
-        (at(1, 1, Kind.ON_DEMAND), ZONES, CHEAPEST),
-        (at(1, 1, Kind.ON_DEMAND), [], WAIT),
+        (at(0, 1, MachineChoice.SPOT), ZONES, HERE),
+        (at(0.6, 1, MachineChoice.ON_DEMAND), ZONES, ON_DEMAND),
+        (at(1, 1, MachineChoice.ON_DEMAND), ZONES, CHEAPEST),
+        (at(1, 1, MachineChoice.ON_DEMAND), [], WAIT),
     ],
 )
-def test_uniform_progress_keeps_up_with_the_clock(now: Situation, quotes: list[Quote], wish: Wish) -> None:
+def test_uniform_progress_keeps_up_with_the_clock(now: Situation, quotes: list[Quote], wish: SlackChoice) -> None:
     assert uniform_progress(now, SWITCHING, quotes, 10 * HOUR, 20 * HOUR) == wish
 
 

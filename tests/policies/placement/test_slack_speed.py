@@ -10,8 +10,8 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
 from shoestring.policies.placement.slack.policy import WATCH, Slack
-from shoestring.policies.placement.slack.speed import Speeds, own_paces
-from shoestring.policies.placement.slack.trial_slack import Turn, net_of
+from shoestring.policies.placement.slack.speed import SlackSpeeds, own_paces
+from shoestring.policies.placement.slack.trial_slack import SlackContext, net_of
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
 HOUR = 3600.0
@@ -79,7 +79,7 @@ def test_where_every_spot_machine_is_too_slow_nobody_waits_for_one() -> None:
 
 def test_nothing_is_promised_of_a_machine_that_nobody_was_timed_on() -> None:
     run = told((SLOW, FAST_KEPT), paces={"slow": 400.0})
-    net = net_of(Turn(run.view), run.state.jobs["j0"])
+    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
     assert net is not None
     assert net.seconds_per_step == 400.0, "it has four times the cores, and may be no faster"
     assert [offer for offer, _ in net.kept] == [FAST_KEPT.offer]
@@ -87,7 +87,7 @@ def test_nothing_is_promised_of_a_machine_that_nobody_was_timed_on() -> None:
 
 def test_work_is_reckoned_at_the_pace_of_the_machine_that_would_be_used() -> None:
     run = told((SLOW, FAST, SLOW_KEPT), paces={"slow": 400.0, "fast": 100.0})
-    net = net_of(Turn(run.view), run.state.jobs["j0"])
+    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
     assert net is not None
     assert net.now.work_left_s == 9 * 400.0
     assert net.kept_usd_per_hour == pytest.approx(1.0)
@@ -102,7 +102,7 @@ def test_a_pace_is_carried_over_to_machines_that_other_trials_were_timed_on() ->
     run.happened(replace(run.report("j1", 5, 0.5), at=1000.0))  # half as long a step as that of the other
     job, other = run.state.jobs["j0"], run.state.jobs["j1"]
     assert own_paces(run.view, other) == {("fast", 1): 100.0, ("slow", 1): 200.0}
-    speeds = Speeds(run.view)
+    speeds = SlackSpeeds(run.view)
     expected_s = speeds.seconds_per_step(speeds.known(job), FAST, 1)
     assert 80.0 < expected_s < 400.0
 
@@ -113,14 +113,14 @@ def test_a_trial_without_a_pace_is_taken_to_be_like_those_that_run() -> None:
     run.start("s0", "j0", "l0", running_since=0.0)
     run.happened(replace(run.report("j0", 2, 0.5), at=500.0))
     run.add("j1", until_step=9)
-    assert Speeds(run.view).known(run.state.jobs["j1"]) == {("slow", 1): 250.0}
+    assert SlackSpeeds(run.view).known(run.state.jobs["j1"]) == {("slow", 1): 250.0}
 
 
 def test_a_pace_on_fewer_slots_is_not_taken_for_that_on_more() -> None:
     large = replace(SLOW, slots=4, vcpus=8)
     run = told((large, replace(SLOW_KEPT, slots=4, vcpus=8)), paces={"slow": 400.0})
     run.order(d.RunJob(job="j0", until_step=9, slots=4, why="the story"))
-    ((where, seconds),) = Speeds(run.view).known(run.state.jobs["j0"]).items()
+    ((where, seconds),) = SlackSpeeds(run.view).known(run.state.jobs["j0"]).items()
     assert where == ("slow", 4)
     assert 100.0 < seconds < 200.0
 

@@ -14,7 +14,7 @@ from benchmarks.placement_studies import studies
 from benchmarks.placement_study import Study, first_free, play_study
 from benchmarks.placement_traces import TICK_S, Recording
 from benchmarks.placement_world import Look
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, MachineChoice, SlackChoice, Switching
 
 SWITCHING = Switching(setup_s=120.0, restore_s=60.0, save_s=0.0, look_s=TICK_S)
 TICK_USD = TICK_S / 3600
@@ -42,8 +42,8 @@ def made_up(seed: int) -> Study:
     return Study(Recording("made up", counts, prices, 1.5), 50, work, deadline * TICK_S, SWITCHING)
 
 
-def spot(look: Look) -> Wish:
-    return Wish(Kind.SPOT, 0) if look.task.market.up[0, look.tick] else WAIT
+def spot(look: Look) -> SlackChoice:
+    return SlackChoice(MachineChoice.SPOT, 0) if look.task.market.up[0, look.tick] else WAIT
 
 
 # -- the bound ---------------------------------------------------------------------------------------------------------
@@ -83,15 +83,15 @@ def test_whoever_comes_second_sees_what_is_left() -> None:
 
 
 def test_the_last_in_the_queue_loses_its_machine_first() -> None:
-    seen: list[tuple[int, Kind]] = []
+    seen: list[tuple[int, MachineChoice]] = []
 
-    def wishes(look: Look) -> Wish:
+    def wishes(look: Look) -> SlackChoice:
         seen.append((look.tick, look.now.here))
         return spot(look)
 
     play_study(study(recording("2221222222222222"), work=(9, 9), deadline=16), lambda: wishes)
-    assert [here for tick, here in seen if tick == 3] == [Kind.SPOT, Kind.WAIT]
-    assert [here for tick, here in seen if tick == 5] == [Kind.SPOT, Kind.SPOT]
+    assert [here for tick, here in seen if tick == 3] == [MachineChoice.SPOT, MachineChoice.WAIT]
+    assert [here for tick, here in seen if tick == 5] == [MachineChoice.SPOT, MachineChoice.SPOT]
 
 
 def test_on_demand_machines_are_not_shared() -> None:

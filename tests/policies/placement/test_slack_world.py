@@ -12,7 +12,7 @@ from benchmarks.placement_fuzz import random_task
 from benchmarks.placement_omniscient import least_usd
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Look, Task, play
-from shoestring.policies.placement.slack.guarantee import Kind, Switching, Wish
+from shoestring.policies.placement.slack.guarantee import MachineChoice, SlackChoice, Switching
 
 SWITCHING = Switching(setup_s=120.0, restore_s=60.0, save_s=0.0, look_s=TICK_S)
 
@@ -27,8 +27,8 @@ def task(zones: Market, *, work: int, deadline: int, notice_s: float = 0.0) -> T
     return Task(zones, 0, work * TICK_S, deadline * TICK_S, SWITCHING, save_every_s=1e9, notice_s=notice_s)
 
 
-def spot(look: Look) -> Wish:
-    return Wish(Kind.SPOT, 0) if look.task.market.up[0, look.tick] else Wish(Kind.WAIT)
+def spot(look: Look) -> SlackChoice:
+    return SlackChoice(MachineChoice.SPOT, 0) if look.task.market.up[0, look.tick] else SlackChoice(MachineChoice.WAIT)
 
 
 def test_on_demand_costs_the_set_up_and_the_work() -> None:
@@ -49,7 +49,9 @@ def test_a_lost_machine_takes_what_was_not_saved_with_it() -> None:
 
 def test_a_move_is_made_before_the_old_machine_is_left() -> None:
     zones = market("#" * 30, "#" * 30, usd=(2.0, 1.0))
-    moves = play(task(zones, work=9, deadline=30), lambda look: Wish(Kind.SPOT, 1 if look.tick >= 3 else 0))
+    moves = play(
+        task(zones, work=9, deadline=30), lambda look: SlackChoice(MachineChoice.SPOT, 1 if look.tick >= 3 else 0)
+    )
     # set-up and two ticks there, half a tick beside the new one's provisioning, half a tick of restoring
     assert moves.finished_s == (1 + 2 + 0.5 + 0.5 + 6.5) * TICK_S
     assert moves.usd == pytest.approx((2.0 * 3.5 + 1.0 * 7.5) * TICK_S / 3600)

@@ -130,7 +130,7 @@ def naive(run, eta: int) -> list[tuple[int, str]]:
     steps = rung_steps(1, eta, run.spec.max_steps)
     ready = []
     for rung, step in enumerate(steps[:-1]):
-        rests = [(i, r) for i, r in enumerate(run.state.rests) if r.until_step == step]
+        rests = [(i, r) for i, r in enumerate(run.state.settled) if r.until_step == step]
         ranked = sorted(rests, key=lambda x: (x[1].value if x[1].status != "failed" else math.inf, x[0]))
         for _, rest in ranked[: len(ranked) // eta]:
             job = run.state.jobs[rest.job]

@@ -16,13 +16,13 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing, Offer
 from shoestring.policies.search.elastic.hypersched import steady_machines
 from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hyperband_plan
-from shoestring.policies.search.seer.bill import BilledPlan, Terms
+from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.space.space import Float, Space
 from tests.papers.test_seer_bill import random_terms
 from tests.studies import Case, play
 
-TERMS = Terms(deadline_s=1000, budget_usd=8.01, slots=4, usd_per_hour=3.6, most_machines=99, t_min_s=60)
+TERMS = SeerTerms(deadline_s=1000, budget_usd=8.01, slots=4, usd_per_hour=3.6, most_machines=99, t_min_s=60)
 """A tenth of a cent a second and machine: a little more than 8000 seconds of one."""
 
 
@@ -93,7 +93,7 @@ def test_elastic_hyperband_runs_all_brackets_side_by_side_and_each_stops_its_own
 
 @pytest.mark.parametrize("made", [halving_plan, hyperband_plan])
 def test_a_plan_spends_the_budget_and_has_a_trial_on_every_slot_it_pays_for(
-    made: Callable[[Terms], BilledPlan],
+    made: Callable[[SeerTerms], BilledPlan],
 ) -> None:
     """Of random budgets for more than 20 trials, where neither a limit on machines nor a price that may rise forbids
     more. Hours begun and least charges are paid, whoever uses them."""

@@ -77,7 +77,7 @@ def test_it_ends_as_halving_on_paper_does(seed: int, trials: int, eta: int, plac
     play_out(run, lambda job, _step: value[job], random.Random(seed))
     on_paper = sorted(value, key=value.__getitem__)
     for step in rung_steps(1, eta, 9):
-        assert {r.job for r in run.state.rests if r.until_step == step} == set(on_paper)
+        assert {r.job for r in run.state.settled if r.until_step == step} == set(on_paper)
         on_paper = on_paper[: max(1, len(on_paper) // eta)]
 
 

@@ -10,7 +10,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Job, Pace
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.elastic.hypersched import HyperSched
-from shoestring.policies.search.elastic.hypersched_forecast import Outlook, outlook, widths_by_gain
+from shoestring.policies.search.elastic.hypersched_forecast import TrialForecast, outlook, widths_by_gain
 from shoestring.policies.search.seer.terms import Parameters
 from shoestring.testing.story import KEPT, SPEC, Story
 
@@ -87,9 +87,9 @@ def test_a_leader_is_never_narrower_than_before() -> None:
 
 
 # -- the forecast ------------------------------------------------------------------------------------------------------
-def known(loss: float, per_doubling: float) -> Outlook:
+def known(loss: float, per_doubling: float) -> TrialForecast:
     job = Job(id="j", number=0, config={}, tags={})
-    return Outlook(job, loss, per_doubling, steps=4, steps_per_s=0.1)
+    return TrialForecast(job, loss, per_doubling, steps=4, steps_per_s=0.1)
 
 
 def test_a_curve_goes_on_falling_by_as_much_for_each_doubling() -> None:

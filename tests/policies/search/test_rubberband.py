@@ -23,7 +23,7 @@ from shoestring.market.prices import PriceBook
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.market.simulated.revocation import Never
 from shoestring.policies.placement.renting.release_by_plan import KEEP
-from shoestring.policies.search.rubberband.inputs import Outlook
+from shoestring.policies.search.rubberband.inputs import PlanInputs
 from shoestring.policies.search.rubberband.plan import Round
 from shoestring.policies.search.rubberband.policy import Rubberband
 from shoestring.policies.search.rubberband.speed import Guess, learned
@@ -88,7 +88,7 @@ def test_the_schedule_is_run_to_the_letter_and_the_best_go_on() -> None:
 
 def test_nobody_goes_on_before_the_stage_is_over() -> None:
     rounds = (Round(trials=6, steps=1, until_step=1), Round(trials=2, steps=8, until_step=9))
-    run_ = study(Rubberband(rounds, Outlook(p_max=1)), places=6, trials=6)
+    run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=6, trials=6)
     for number in range(5):
         assert finish(run_, f"j{number}", number / 10) == []
     decided = finish(run_, "j5", 0.05)
@@ -98,7 +98,7 @@ def test_nobody_goes_on_before_the_stage_is_over() -> None:
 
 def test_who_diverged_or_failed_does_not_go_on_and_who_said_nothing_comes_last() -> None:
     rounds = (Round(trials=5, steps=1, until_step=1), Round(trials=3, steps=8, until_step=9))
-    run_ = study(Rubberband(rounds, Outlook(p_max=1)), places=5, trials=5, max_failures=0)
+    run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=5, trials=5, max_failures=0)
     run_.end("j0", "failed", step=0)
     finish(run_, "j1", math.nan)
     finish(run_, "j2", None)
@@ -109,14 +109,14 @@ def test_who_diverged_or_failed_does_not_go_on_and_who_said_nothing_comes_last()
 
 def test_a_study_in_which_everything_fails_ends() -> None:
     rounds = (Round(trials=5, steps=1, until_step=1), Round(trials=3, steps=8, until_step=9))
-    run_ = study(Rubberband(rounds, Outlook(p_max=1)), places=5, trials=5, max_failures=0)
+    run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=5, trials=5, max_failures=0)
     play_out(run_, lambda _job, _step: 0.0, random.Random(1), fails=1.0)
     assert statuses(run_) == {"failed": 5}
 
 
 def test_a_trial_dropped_by_somebody_else_while_it_waits_for_its_turn_is_passed_over() -> None:
     rounds = (Round(trials=4, steps=1, until_step=1), Round(trials=3, steps=8, until_step=9))
-    run_ = study(Rubberband(rounds, Outlook(p_max=1)), places=1, trials=4)
+    run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=1, trials=4)
     for number in range(4):
         finish(run_, f"j{number}", number / 10)
     assert running(run_) == ["j0"]
@@ -279,8 +279,8 @@ def test_a_plan_needs_no_more_machines_than_can_be_prepaid() -> None:
 def test_spot_machines_are_planned_for_only_if_asked_for() -> None:
     spot = replace(FOUR_SLOTS, offer=replace(KEPT, spot=True))
     both = replace(BIG, listings=(spot, FOUR_SLOTS))
-    dear = Outlook().listing(both, lambda listing: listing.on_demand_usd_per_hour)
-    cheap = Outlook(spot=True).listing(both, lambda listing: listing.on_demand_usd_per_hour)
+    dear = PlanInputs().listing(both, lambda listing: listing.on_demand_usd_per_hour)
+    cheap = PlanInputs(spot=True).listing(both, lambda listing: listing.on_demand_usd_per_hour)
     assert (dear.offer.spot, cheap.offer.spot) == (False, True)
     search, placement, *_ = recipes.build(replace(both, options={**BIG.options, "placement": "cheapest"}))
     assert (search.outlook.spot, type(placement).__name__) == (True, "Cheapest")

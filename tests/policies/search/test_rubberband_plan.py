@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest, of_one_size
 from shoestring.policies.search.rubberband.plan import (
     Ground,
-    Plan,
     Round,
+    RubberbandPlan,
     Schedule,
     Share,
     forecast,
@@ -109,7 +109,7 @@ def test_only_as_many_machines_are_considered_as_there_is_work_for() -> None:
 
 
 # -- the search ----------------------------------------------------------------------------------------------------
-def all_plans(stages: Schedule, on: Ground) -> list[Plan]:
+def all_plans(stages: Schedule, on: Ground) -> list[RubberbandPlan]:
     """Every way to give every stage machines and a width, not only those the search considers."""
     menu = [
         [

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from shoestring.backends.inline.host import InlineHost, MachineGone
-from shoestring.backends.simulated_lease import Provider, Tenancy
+from shoestring.backends.simulated_lease import LeaseRecord, Provider
 from shoestring.errors import CheckpointMissing, ShoestringError
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import CheckpointLost, Event, SegmentEnded, SegmentStarted
@@ -25,7 +25,7 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.storage.checkpoints.directory import CheckpointStore
 from shoestring.trial import Trial
 from shoestring.worker.loading import TrainFunction, describe, load_function
-from shoestring.worker.run_function import Ending, play_function
+from shoestring.worker.run_function import FunctionOutcome, play_function
 from shoestring.world.live.clock import RunClock
 
 _LEAD_S = 60.0
@@ -54,7 +54,7 @@ class InlineBackend:
         self._metric = metric
         self._function = function
         self._folder = folder or Path.cwd()
-        self._leases: dict[LeaseId, Tenancy] = {}
+        self._leases: dict[LeaseId, LeaseRecord] = {}
         self._untold: dict[LeaseId, int] = {}
         """Leases whose story is not told to its end, and how much of it is."""
         self._waiting: deque[StartSegment] = deque()
@@ -65,12 +65,12 @@ class InlineBackend:
     # -- machines ------------------------------------------------------------------------------------------------------
     def acquire(self, request: RequestLease) -> None:
         if request.lease not in self._leases:
-            self._leases[request.lease] = Tenancy.asked(self._provider, request, self._clock.now())
+            self._leases[request.lease] = LeaseRecord.asked(self._provider, request, self._clock.now())
             self._untold[request.lease] = 0
 
     def recall(self, request: RequestLease, granted_at: float) -> None:
         """A lease of an earlier process ended with it. When that was nobody knows: paid for until now at the most."""
-        tenancy = Tenancy(request=request, end_by=request.end_by, answered_at=granted_at)
+        tenancy = LeaseRecord(request=request, end_by=request.end_by, answered_at=granted_at)
         now = self._clock.now()
         tenancy.end(self._provider, max(granted_at, min(now, request.end_by)), "released")
         self._leases[request.lease] = tenancy
@@ -105,7 +105,7 @@ class InlineBackend:
         for start in self._waiting if wish == "halt" else ():
             if start.segment == segment:
                 self._waiting.remove(start)
-                self._end(start, self._clock.now(), Ending("halted", _first_step(start)))
+                self._end(start, self._clock.now(), FunctionOutcome("halted", _first_step(start)))
                 return
 
     def poll(self) -> Iterable[Event]:
@@ -125,7 +125,7 @@ class InlineBackend:
             due, cause = tenancy.due()
             if tenancy.open and due <= now:
                 tenancy.end(self._provider, due, cause)
-            story = list(tenancy.story(now))
+            story = list(tenancy.events_until(now))
             if len(story) > told:
                 self._out.extend(story[told:])
                 self._untold[lease] = len(story)
@@ -136,7 +136,7 @@ class InlineBackend:
         now = self._clock.now()
         tenancies = [self._leases[lease] for lease in start.leases if lease in self._leases]
         if len(tenancies) < len(start.leases) or not all(tenancy.usable(now) for tenancy in tenancies):
-            self._end(start, now, Ending("lost", _first_step(start), "its machine was gone before it began"))
+            self._end(start, now, FunctionOutcome("lost", _first_step(start), "its machine was gone before it began"))
             return
         limit = math.inf if start.time_limit_s is None else now + start.time_limit_s
         host = InlineHost(
@@ -153,16 +153,18 @@ class InlineBackend:
         try:
             ending = self._play(start, host)
         except MachineGone as gone:
-            ending = Ending(gone.cause, host.step, gone.detail)
+            ending = FunctionOutcome(gone.cause, host.step, gone.detail)
         except BaseException as error:
             # The person at the keyboard wants out (Ctrl-C, or q in pdb): that is not the trial's failure.
-            self._end(start, self._clock.now(), Ending("lost", host.step, f"interrupted: {type(error).__name__}"))
+            self._end(
+                start, self._clock.now(), FunctionOutcome("lost", host.step, f"interrupted: {type(error).__name__}")
+            )
             raise
         finally:
             host.close()
         self._end(start, min(self._clock.now(), host.gone_at), ending)
 
-    def _play(self, start: StartSegment, host: InlineHost) -> Ending:
+    def _play(self, start: StartSegment, host: InlineHost) -> FunctionOutcome:
         try:
             checkpoint = host.restore()
             function = self._the_function() if self._code.command is None else None
@@ -170,9 +172,9 @@ class InlineBackend:
             if start.resume_from is not None:
                 at = self._clock.now()
                 self._out.append(CheckpointLost(at=at, job=start.job, ref=start.resume_from, detail=str(error)))
-            return Ending("lost", 0, f"its checkpoint cannot be used: {error}")
+            return FunctionOutcome("lost", 0, f"its checkpoint cannot be used: {error}")
         except Exception as error:
-            return Ending("failed", _first_step(start), describe(error))
+            return FunctionOutcome("failed", _first_step(start), describe(error))
         self._out.append(SegmentStarted(at=self._clock.now(), segment=start.segment))
         if function is None:
             return self._play_command(start, host, checkpoint)
@@ -190,7 +192,7 @@ class InlineBackend:
         )
         return play_function(function, trial, self._metric, log=host.log, let_out=_wants_out)
 
-    def _play_command(self, start: StartSegment, host: InlineHost, checkpoint: Path | None) -> Ending:
+    def _play_command(self, start: StartSegment, host: InlineHost, checkpoint: Path | None) -> FunctionOutcome:
         from shoestring.worker.arguments import Desk
         from shoestring.worker.command import CommandRun
 
@@ -226,7 +228,7 @@ class InlineBackend:
             self._function = load_function(self._code.function, self._folder)
         return self._function
 
-    def _end(self, start: StartSegment, at: float, ending: Ending) -> None:
+    def _end(self, start: StartSegment, at: float, ending: FunctionOutcome) -> None:
         self._out.append(
             SegmentEnded(at=at, segment=start.segment, step=ending.step, cause=ending.cause, detail=ending.detail)
         )
@@ -235,7 +237,7 @@ class InlineBackend:
         """Machines of this backend end with the process, so there is nothing to let go of."""
 
 
-def _leave_at(tenancy: Tenancy, now: float) -> float:
+def _leave_at(tenancy: LeaseRecord, now: float) -> float:
     """When to save and go: at the notice, or shortly before prepaid time ends, but not before half of it is used."""
     return min(tenancy.notice_at, max(tenancy.end_by - _LEAD_S, (now + tenancy.end_by) / 2))
 

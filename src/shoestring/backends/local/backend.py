@@ -17,7 +17,7 @@ from typing import Literal
 
 from shoestring.backends.local.process import WorkerProcess
 from shoestring.backends.local.segment import LocalSegment
-from shoestring.backends.simulated_lease import Provider, Tenancy
+from shoestring.backends.simulated_lease import LeaseRecord, Provider
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import Event
 from shoestring.kernel.spec import Code
@@ -67,7 +67,7 @@ class LocalBackend:
         self._argv = _arguments(code, self._folder)
         self._heartbeat = self._run_dir / "heartbeat"
         self._beaten_at = 0.0
-        self._leases: dict[LeaseId, Tenancy] = {}
+        self._leases: dict[LeaseId, LeaseRecord] = {}
         self._segments: dict[SegmentId, LocalSegment] = {}
         """Those not over; the folders of the others remain, and say so."""
         self._leaving: list[LocalSegment] = []
@@ -83,7 +83,7 @@ class LocalBackend:
     def _take_over(self) -> None:
         """Read what an earlier instance left; begin what it had recorded and not begun."""
         for path in sorted((self._run_dir / "leases").glob("*/lease.json")):
-            tenancy = read_json(path, Tenancy)
+            tenancy = read_json(path, LeaseRecord)
             self._leases[tenancy.request.lease] = tenancy
             self._untold[tenancy.request.lease] = 0
         now = self._clock.now()
@@ -108,7 +108,7 @@ class LocalBackend:
     def acquire(self, request: RequestLease) -> None:
         if request.lease in self._leases:
             return
-        tenancy = Tenancy.asked(self._provider, request, self._clock.now())
+        tenancy = LeaseRecord.asked(self._provider, request, self._clock.now())
         self._record(tenancy)
         self._leases[request.lease] = tenancy
         self._untold[request.lease] = 0
@@ -142,7 +142,7 @@ class LocalBackend:
     def inventory(self) -> Iterable[LeaseId]:
         return [lease for lease, tenancy in self._leases.items() if tenancy.open]
 
-    def _record(self, tenancy: Tenancy) -> None:
+    def _record(self, tenancy: LeaseRecord) -> None:
         folder = self._run_dir / "leases" / tenancy.request.lease
         folder.mkdir(exist_ok=True)
         write_json(folder / "lease.json", tenancy)
@@ -233,7 +233,7 @@ class LocalBackend:
         for segment in list(self._segments.values()):
             self._look_after(segment, now)
         for lease, told in list(self._untold.items()):
-            story = list(self._leases[lease].story(now))
+            story = list(self._leases[lease].events_until(now))
             self._out.extend(story[told:])
             self._untold[lease] = len(story)
             if story and not self._leases[lease].open:

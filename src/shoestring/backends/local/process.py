@@ -39,7 +39,7 @@ class Worker(Protocol):
 
     def alive(self) -> bool: ...
 
-    def last_words(self) -> str: ...
+    def exit_reason(self) -> str: ...
 
     def kill(self) -> None: ...
 
@@ -90,7 +90,7 @@ class WorkerProcess:
             self._exited_at = time.monotonic()
         return time.monotonic() - self._exited_at < _STARTING_S
 
-    def last_words(self) -> str:
+    def exit_reason(self) -> str:
         """What is known of a worker that died without a word."""
         code = None if self._ours is None else self._ours.returncode
         if code is not None and code > 0:

@@ -19,7 +19,7 @@ from shoestring.kernel.events import (
     SnapshotReported,
 )
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, Snapshot, Started, Tail, Unsaved
+from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, SnapshotLine, Started, Tail, Unsaved
 from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_json, write_json
 from shoestring.world.live.clock import RunClock
 
@@ -82,7 +82,7 @@ class LocalSegment:
             case Reported(step=step):
                 self._step = max(self._step, step)
                 return JobReported(at=at, segment=segment, job=job, step=step, metrics=line.numbers())
-            case Snapshot(step=step, fraction=part):
+            case SnapshotLine(step=step, fraction=part):
                 metrics = line.numbers()
                 return SnapshotReported(at=at, segment=segment, job=job, step=step, fraction=part, metrics=metrics)
             case Saved(step=step, ref=ref, took_s=took_s):
@@ -109,7 +109,7 @@ class LocalSegment:
         """Its machine lives, so what ended it is its own doing."""
         self._close()
         at = max(at, self.last_at)
-        detail = self.worker.last_words()
+        detail = self.worker.exit_reason()
         return SegmentEnded(at=at, segment=self.id, step=self._step, cause="failed", detail=detail)
 
     def _close(self) -> None:

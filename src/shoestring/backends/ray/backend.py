@@ -15,12 +15,12 @@ import msgspec
 
 from shoestring.backends.local.backend import LocalBackend
 from shoestring.backends.local.segment import LocalSegment
-from shoestring.backends.multi_node import PartedSegment
+from shoestring.backends.multi_node import MultiNodeSegment
 from shoestring.backends.ray.check import ray_address
 from shoestring.backends.ray.joined_nodes import JoinedNodes
-from shoestring.backends.ray.segment import Nodes, RayWorker
+from shoestring.backends.ray.segment import NodeSource, RayWorker
 from shoestring.backends.ray.started_nodes import StartedNodes
-from shoestring.backends.simulated_lease import Bill, Granted, Provider
+from shoestring.backends.simulated_lease import Charges, Granted, Provider
 from shoestring.kernel.decisions import RequestLease, StartSegment
 from shoestring.kernel.events import Event
 from shoestring.kernel.spec import Code
@@ -34,7 +34,7 @@ class RayBackend(LocalBackend):
         self,
         run_dir: Path,
         *,
-        nodes: Nodes,
+        nodes: NodeSource,
         code: Code,
         provider: Provider,
         clock: RunClock,
@@ -104,12 +104,12 @@ class RayBackend(LocalBackend):
             return task
         return msgspec.structs.replace(task, workers=task.machines[0], master_port=self._nodes.port(segment.segment))
 
-    def _segment(self, folder: Path, task: Task) -> PartedSegment:
-        return PartedSegment(folder, task, self._clock, RayWorker(folder, task, self._nodes))
+    def _segment(self, folder: Path, task: Task) -> MultiNodeSegment:
+        return MultiNodeSegment(folder, task, self._clock, RayWorker(folder, task, self._nodes))
 
     def _put_aside(self, segment: LocalSegment) -> None:
         super()._put_aside(segment)
-        if isinstance(segment, PartedSegment):
+        if isinstance(segment, MultiNodeSegment):
             segment.dismiss()
 
     # -- news ----------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class RayBackend(LocalBackend):
             self._nodes.close()
 
 
-def nodes_for(place: str, run_dir: Path) -> Nodes:
+def nodes_for(place: str, run_dir: Path) -> NodeSource:
     """Of "ray", started here; of "ray:ADDRESS", those of a cluster."""
     address = ray_address(place)
     return StartedNodes(run_dir) if address is None else JoinedNodes(run_dir, address)
@@ -157,5 +157,7 @@ class _Bounded:
     ) -> tuple[float, float] | None:
         return self._provider.revocation(lease, offer, granted_at, max_usd_per_hour)
 
-    def bill(self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause) -> Bill:
+    def bill(
+        self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause
+    ) -> Charges:
         return self._provider.bill(offer, max_usd_per_hour, started, ended, cause)

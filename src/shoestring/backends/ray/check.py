@@ -15,7 +15,7 @@ from shoestring.errors import MissingExtra, PermanentError, SpecError
 _ADDRESS = re.compile(r"auto|[^\s/:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
-class Cluster(NamedTuple):
+class RayCluster(NamedTuple):
     """What a cluster that is there has to offer."""
 
     nodes: int
@@ -37,7 +37,7 @@ def ray_address(place: str) -> str | None:
     return address
 
 
-def look_around(place: str) -> Cluster | None:
+def look_around(place: str) -> RayCluster | None:
     """Is Ray there, does the cluster answer, and what does it have? None where nodes are started on this machine."""
     _require_ray()
     address = ray_address(place)
@@ -48,7 +48,7 @@ def look_around(place: str) -> Cluster | None:
         raise PermanentError(
             f"the Ray cluster at {address} has no node with a CPU or a GPU", hint="add nodes: ray start --address=..."
         )
-    return Cluster(len(slots), min(slots))
+    return RayCluster(len(slots), min(slots))
 
 
 def _require_ray() -> None:

@@ -44,7 +44,7 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that ends with it."""
 
 
-class Signed(msgspec.Struct, frozen=True):
+class KeeperSignature(msgspec.Struct, frozen=True):
     """What a keeper writes about itself once the folder is its own."""
 
     pid: int
@@ -60,7 +60,7 @@ def keep(folder: Path) -> None:
         return
     if (folder / PID).exists() or not (folder / KEEP).exists():
         return
-    write_json(folder / PID, Signed(os.getpid(), birth(os.getpid())))
+    write_json(folder / PID, KeeperSignature(os.getpid(), birth(os.getpid())))
     keep = read_json(folder / KEEP, Keep)
     with (folder / LOG).open("ab") as log:
         kept = subprocess.Popen(keep.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.ray.keeper import KEEP, KEPT_IN, Keep, Signed, clear_up, end_session
+from shoestring.backends.ray.keeper import KEEP, KEPT_IN, Keep, KeeperSignature, clear_up, end_session
 from shoestring.worker.process_identity import birth
 from shoestring.worker.task import LOG, PID, read_json, write_json
 
@@ -33,7 +33,7 @@ class KeptProcess:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._ours: subprocess.Popen[bytes] | None = None
-        self._signed: Signed | None = None
+        self._signed: KeeperSignature | None = None
         self._keep: Keep | None = None
 
     @property
@@ -93,7 +93,7 @@ class KeptProcess:
         (self._folder / KEEP).unlink(missing_ok=True)
         self._keep = None
 
-    def last_words(self) -> str:
+    def exit_reason(self) -> str:
         """The end of what it printed."""
         try:
             lines = (self._folder / LOG).read_text(errors="replace").strip().splitlines()
@@ -101,10 +101,10 @@ class KeptProcess:
             lines = []
         return lines[-1][:300] if lines else "it said nothing"
 
-    def _signed_in(self) -> Signed | None:
+    def _signed_in(self) -> KeeperSignature | None:
         if self._signed is None:
             try:
-                self._signed = read_json(self._folder / PID, Signed)
+                self._signed = read_json(self._folder / PID, KeeperSignature)
             except FileNotFoundError:
                 return None
         return self._signed

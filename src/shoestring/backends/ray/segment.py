@@ -24,7 +24,7 @@ _LAG_S = 2.0
 """An actor may be gone from Ray's list a moment before its supervisor's last words are to be read everywhere."""
 
 
-class Nodes(Protocol):
+class NodeSource(Protocol):
     """Where leases get their nodes: `ray_nodes.StartedNodes`, `ray_cluster.JoinedNodes`."""
 
     patience_s: float
@@ -85,7 +85,7 @@ class RayPart(Part):
 
 
 class RayWorker:
-    def __init__(self, folder: Path, task: Task, nodes: Nodes) -> None:
+    def __init__(self, folder: Path, task: Task, nodes: NodeSource) -> None:
         self._folder = folder
         self._task = task
         self._nodes = nodes
@@ -146,7 +146,7 @@ class RayWorker:
                 return part.first_rank == 0 or part.ended.cause in ("failed", "lost")
         return part.is_listed(self._nodes.link) is False
 
-    def last_words(self) -> str:
+    def exit_reason(self) -> str:
         return complaints(self._parts, [part.words(self._nodes.link) for part in self._parts])
 
     def kill(self) -> None:

@@ -88,7 +88,7 @@ class StartedNodes:
         until = time.monotonic() + _COMING_UP_S
         while not _answers(port):
             if not head.alive() or time.monotonic() > until:
-                words = head.last_words()
+                words = head.exit_reason()
                 head.end()
                 raise PermanentError(f"Ray does not start on this machine: {words}", hint=f"see {self._home}")
             time.sleep(0.05)
@@ -164,7 +164,7 @@ class StartedNodes:
         if lease in self._joined:
             return "Ray lost its node"
         late = time.monotonic() - self._started_at[lease] > _JOINING_S
-        return f"its Ray node did not come up: {process.last_words()}" if late else ""
+        return f"its Ray node did not come up: {process.exit_reason()}" if late else ""
 
     def give_back(self, lease: LeaseId) -> None:
         node = self._nodes.pop(lease, None) or KeptProcess(self._run_dir / "leases" / lease / "node")

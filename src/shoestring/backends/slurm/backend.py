@@ -17,10 +17,10 @@ import msgspec
 from shoestring.backends.local.backend import LocalBackend
 from shoestring.backends.local.segment import LocalSegment
 from shoestring.backends.multi_node import meeting_port
-from shoestring.backends.simulated_lease import Provider, Tenancy
+from shoestring.backends.simulated_lease import LeaseRecord, Provider
 from shoestring.backends.slurm.commands import OverLimit
 from shoestring.backends.slurm.host import NOTICE, Notice
-from shoestring.backends.slurm.leases import Ending, SlurmLeases
+from shoestring.backends.slurm.leases import ObservedEnd, SlurmLeases
 from shoestring.backends.slurm.segment import SlurmSegment, SlurmWorker
 from shoestring.errors import PermanentError, TransientError
 from shoestring.kernel.decisions import RequestLease, StartSegment
@@ -61,7 +61,7 @@ class SlurmBackend(LocalBackend):
         self._features = frozenset(features)
         self._refused: PermanentError | None = None
         """Why no lease can be had, once one has died in a way that the next one would, too."""
-        self._stillborn = 0
+        self._failed_starts = 0
         """Jobs in a row that ended before their hosts signed in."""
         self._tended_at = 0.0
         super().__init__(
@@ -89,7 +89,7 @@ class SlurmBackend(LocalBackend):
             raise refused
         again = request.lease in self._leases
         if not again:
-            tenancy = Tenancy.asked(self._provider, request, self._clock.now())
+            tenancy = LeaseRecord.asked(self._provider, request, self._clock.now())
             if tenancy.open:
                 tenancy.answered_at, tenancy.notice_at, tenancy.gone_at = _WAITING, _WAITING, _WAITING
             self._record(tenancy)
@@ -97,7 +97,7 @@ class SlurmBackend(LocalBackend):
             self._untold[request.lease] = 0
         self._ask(self._leases[request.lease], again=again)
 
-    def _ask(self, tenancy: Tenancy, *, again: bool = False) -> None:
+    def _ask(self, tenancy: LeaseRecord, *, again: bool = False) -> None:
         """Once for each lease, and again only as long as Slurm may not have heard."""
         lease = tenancy.request.lease
         if not tenancy.open or tenancy.answered_at != _WAITING:
@@ -113,7 +113,7 @@ class SlurmBackend(LocalBackend):
             self._deny(tenancy, "quota")
             raise
 
-    def _ask_again(self, tenancy: Tenancy) -> None:
+    def _ask_again(self, tenancy: LeaseRecord) -> None:
         """Now that Slurm answers. What it refuses now is said to whoever asks next."""
         try:
             self._ask(tenancy)
@@ -124,7 +124,7 @@ class SlurmBackend(LocalBackend):
         kind = "spot" if offer.spot else "on-demand"
         return "&".join(word for word in (offer.machine, offer.zone, kind) if word in self._features)
 
-    def _deny(self, tenancy: Tenancy, reason: Denial) -> None:
+    def _deny(self, tenancy: LeaseRecord, reason: Denial) -> None:
         tenancy.denied, tenancy.answered_at = reason, self._clock.now()
         tenancy.ended_at = tenancy.answered_at
         self._record(tenancy)
@@ -160,11 +160,11 @@ class SlurmBackend(LocalBackend):
                 if (ending := self._slurm.ended(lease)) is not None:
                     self._lose(lease, now, ending.cause, ending.why)
 
-    def _await(self, tenancy: Tenancy, now: float) -> None:
+    def _await(self, tenancy: LeaseRecord, now: float) -> None:
         lease, offer = tenancy.request.lease, tenancy.request.offer
         signed, ending = self._slurm.signed(lease), self._slurm.ended(lease)
         if signed is not None:
-            self._stillborn = 0
+            self._failed_starts = 0
             tenancy.answered_at = min(now, self._clock.at(signed.wall))
             limit = tenancy.request.max_usd_per_hour
             if revoked := self._provider.revocation(lease, offer, tenancy.answered_at, limit):
@@ -172,19 +172,19 @@ class SlurmBackend(LocalBackend):
             self._record(tenancy)
         elif ending is not None:
             if ending.cause == "lost":
-                self._mourn(ending)
+                self._note_failed_start(ending)
             self._deny(tenancy, "no_capacity")
 
-    def _mourn(self, ending: Ending) -> None:
+    def _note_failed_start(self, ending: ObservedEnd) -> None:
         """A job that left words behind says what is wrong. Without any it may be Slurm's mood, once or twice."""
-        self._stillborn += 1
-        if ending.words or self._stillborn >= _MOST_STILLBORN:
+        self._failed_starts += 1
+        if ending.words or self._failed_starts >= _MOST_STILLBORN:
             self._refused = PermanentError(
                 f"a job of ours does not start on its node: {ending.why}",
                 hint="is the run's folder, and this Python, the same on all nodes?",
             )
 
-    def _hear_notice(self, tenancy: Tenancy) -> None:
+    def _hear_notice(self, tenancy: LeaseRecord) -> None:
         """Workers hear of it without us; policies are told by this."""
         path = self._run_dir / "leases" / tenancy.request.lease / NOTICE
         if tenancy.notice_at == _WAITING and path.exists():

@@ -12,7 +12,7 @@ from shoestring.values import did_you_mean
 _PARTITION = re.compile(r"[\w.-]+")
 
 
-class Cluster(NamedTuple):
+class SlurmCluster(NamedTuple):
     nodes: int
     slots: int
     """Cores of its smallest node."""
@@ -32,7 +32,7 @@ def slurm_partition(place: str) -> str | None:
     return partition
 
 
-def look_around(place: str) -> Cluster:
+def look_around(place: str) -> SlurmCluster:
     """Is Slurm there, does it answer, and what does the partition have?"""
     wanted = slurm_partition(place)
     try:
@@ -46,4 +46,6 @@ def look_around(place: str) -> Cluster:
     ours = [node for node in nodes if (node.is_default if wanted is None else node.partition == wanted)]
     if wanted is None and not ours:
         raise SpecError("Slurm has no default partition", hint=f"name one: {', '.join(f'slurm:{n}' for n in names)}")
-    return Cluster(len(ours), min(node.cpus for node in ours), frozenset().union(*(node.features for node in ours)))
+    return SlurmCluster(
+        len(ours), min(node.cpus for node in ours), frozenset().union(*(node.features for node in ours))
+    )

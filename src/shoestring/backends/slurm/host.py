@@ -47,7 +47,7 @@ class Hosting(msgspec.Struct, frozen=True, kw_only=True):
     """Silence of the controller after which nobody can want this node any more."""
 
 
-class Signed(msgspec.Struct, frozen=True, kw_only=True):
+class HostSignature(msgspec.Struct, frozen=True, kw_only=True):
     """Who hosts, and since when."""
 
     job: str
@@ -87,7 +87,7 @@ def sign_in(folder: Path) -> bool:
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     job = os.environ.get("SLURM_JOB_ID", "")
     mine = folder / f".{SIGNED}.{job}.{os.getpid()}"
-    write_json(mine, Signed(job=job, node=node, address=socket.gethostname(), wall=time.time()))
+    write_json(mine, HostSignature(job=job, node=node, address=socket.gethostname(), wall=time.time()))
     try:
         os.link(mine, folder / SIGNED)
     except FileExistsError:
@@ -97,7 +97,7 @@ def sign_in(folder: Path) -> bool:
     return True
 
 
-class Host:
+class LeaseHost:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._orders = folder / ORDERS
@@ -159,7 +159,7 @@ class Host:
             if not worker.alive():
                 del self._workers[folder]
                 worker.kill()  # user code may have outlived its supervisor
-                write_json(folder / OVER, Over(words=worker.last_words()))
+                write_json(folder / OVER, Over(words=worker.exit_reason()))
 
     def _end_all(self) -> None:
         """Nothing outlives the lease."""
@@ -183,7 +183,7 @@ def _touched_at(path: str) -> float:
 def main() -> None:
     folder = Path(sys.argv[1])
     if sign_in(folder):
-        Host(folder).run()
+        LeaseHost(folder).run()
 
 
 if __name__ == "__main__":

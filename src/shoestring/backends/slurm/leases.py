@@ -25,7 +25,7 @@ from typing import NamedTuple
 import msgspec
 
 from shoestring.backends.slurm import commands as slurm
-from shoestring.backends.slurm.host import ALIVE, HOSTING, LEFT, ORDERS, SIGNED, Hosting, Left, Signed
+from shoestring.backends.slurm.host import ALIVE, HOSTING, LEFT, ORDERS, SIGNED, Hosting, HostSignature, Left
 from shoestring.errors import BackendError, PermanentError
 from shoestring.kernel.types import EndCause, LeaseId
 from shoestring.worker.task import LOG, read_json, write_json
@@ -50,7 +50,7 @@ class _View(NamedTuple):
     jobs: dict[str, slurm.SlurmJob] = {}
 
 
-class Ending(NamedTuple):
+class ObservedEnd(NamedTuple):
     """How a lease ended without us."""
 
     cause: EndCause
@@ -77,7 +77,7 @@ class SlurmLeases:
         self._asked: dict[LeaseId, tuple[str, int]] = {}
         """Lease -> its job, and the number of the last look that may not know it."""
         self._kept_until: dict[LeaseId, float] = {}
-        self._signed: dict[LeaseId, Signed] = {}
+        self._signed: dict[LeaseId, HostSignature] = {}
         self._heard: dict[LeaseId, tuple[int, float]] = {}
         """Lease -> the last sign of life of its host, and when it was first seen on our clock."""
         self._leaving: dict[str, LeaseId] = {}
@@ -162,21 +162,21 @@ class SlurmLeases:
                 return None
         return self._asked[lease][0]
 
-    def signed(self, lease: LeaseId) -> Signed | None:
+    def signed(self, lease: LeaseId) -> HostSignature | None:
         """Who hosts it, if anybody does or did."""
         if lease not in self._signed:
             try:
-                self._signed[lease] = read_json(self._folder(lease) / SIGNED, Signed)
+                self._signed[lease] = read_json(self._folder(lease) / SIGNED, HostSignature)
             except FileNotFoundError:
                 return None
         return self._signed[lease]
 
-    def ended(self, lease: LeaseId) -> Ending | None:
+    def ended(self, lease: LeaseId) -> ObservedEnd | None:
         """What is known of an end that nobody here asked for."""
         folder = self._folder(lease)
         try:
             left = read_json(folder / LEFT, Left)
-            return Ending(left.cause, left.why)
+            return ObservedEnd(left.cause, left.why)
         except FileNotFoundError:
             pass
         number = self.job(lease)
@@ -186,7 +186,7 @@ class SlurmLeases:
         if state is not None:
             return self._read(folder, state)
         silent = self.signed(lease) is not None and self._is_silent(lease)
-        return Ending("revoked", f"its node has been silent for {_SILENCE_S:.0f} s") if silent else None
+        return ObservedEnd("revoked", f"its node has been silent for {_SILENCE_S:.0f} s") if silent else None
 
     def _is_silent(self, lease: LeaseId) -> bool:
         beat, now = _changed_at(self._folder(lease) / ALIVE), time.monotonic()
@@ -202,12 +202,14 @@ class SlurmLeases:
             return job.state if job.is_over else None
         return _FORGOTTEN if self._view.number > self._asked.get(lease, ("", 0))[1] else None
 
-    def _read(self, folder: Path, state: str) -> Ending:
+    def _read(self, folder: Path, state: str) -> ObservedEnd:
         if state in ("FAILED", "OUT_OF_MEMORY", "COMPLETED"):
             words = _last_line(folder / LOG)
-            return Ending("lost", f"what hosts it on its node died ({state}){f': {words}' if words else ''}", words)
+            return ObservedEnd(
+                "lost", f"what hosts it on its node died ({state}){f': {words}' if words else ''}", words
+            )
         taken = f"Slurm took its node ({state})"
-        return Ending("revoked", "Slurm knows nothing of its job any more" if state == _FORGOTTEN else taken)
+        return ObservedEnd("revoked", "Slurm knows nothing of its job any more" if state == _FORGOTTEN else taken)
 
     # -- watching ------------------------------------------------------------------------------------------------------
     def tend(self, wanted: Collection[LeaseId]) -> bool:

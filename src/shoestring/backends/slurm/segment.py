@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.multi_node import Part, PartedSegment, complaints, parts_of
+from shoestring.backends.multi_node import MultiNodeSegment, Part, complaints, parts_of
 from shoestring.backends.slurm.host import ALIVE, ORDERS, OVER, Order, Over
 from shoestring.backends.slurm.leases import SlurmLeases
 from shoestring.kernel.events import Event
@@ -73,7 +73,7 @@ class SlurmWorker:
             return part.first_rank == 0 or part.ended.cause in ("failed", "lost")
         return (part.folder / OVER).exists()
 
-    def last_words(self) -> str:
+    def exit_reason(self) -> str:
         return complaints(self._parts, [self._words(part) for part in self._parts])
 
     def _words(self, part: Part) -> str:
@@ -92,7 +92,7 @@ class SlurmWorker:
         return self._leases / part.lease / ORDERS / part.segment
 
 
-class SlurmSegment(PartedSegment):
+class SlurmSegment(MultiNodeSegment):
     def _event(self, line: AnyLine) -> Event | None:
         """On a node that is being taken, a supervisor may see its user code killed a moment before it is killed itself,
         and call it a failure. So no failure is believed before its node has been heard of again."""

@@ -58,9 +58,9 @@ def _run_job(state: RunState, decision: d.RunJob) -> None:
         return
     segment = state.segments[job.segment]
     if segment.slots == job.slots:
-        state.leaving.pop(segment.id, None)
+        state.draining.pop(segment.id, None)
     elif not segment.halting:
-        state.leaving[segment.id] = None
+        state.draining[segment.id] = None
     set_status(state, job, "running")
 
 
@@ -83,7 +83,7 @@ def _take_off(state: RunState, job: Job, status: JobStatus) -> None:
         raise IllegalDecision(f"job {job.id} is {job.status} already and cannot be {status}")
     set_status(state, job, status)
     if job.segment is not None and not state.segments[job.segment].halting:
-        state.leaving[job.segment] = None
+        state.draining[job.segment] = None
 
 
 def _request_lease(state: RunState, decision: d.RequestLease) -> None:
@@ -105,7 +105,7 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
         max_usd_per_hour=decision.max_usd_per_hour,
         reserve_usd=decision.reserve_usd,
     )
-    state.coming[decision.lease] = None
+    state.pending[decision.lease] = None
 
 
 def _open_lease(state: RunState, lease_id: LeaseId, order: str) -> Lease:
@@ -171,7 +171,7 @@ def _halt_segment(state: RunState, decision: d.HaltSegment) -> None:
     if segment is None:
         raise IllegalDecision(f"HaltSegment names segment {decision.segment}, which is not running")
     segment.halting = True
-    state.leaving.pop(segment.id, None)
+    state.draining.pop(segment.id, None)
 
 
 def _release_lease(state: RunState, decision: d.ReleaseLease) -> None:

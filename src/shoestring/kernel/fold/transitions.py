@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from shoestring.kernel.records import Job, JobStatus, Lease, Pace, Rest, Segment
+from shoestring.kernel.records import Job, JobStatus, Lease, Pace, Segment, Settled
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import CheckpointRef, LeaseId, SegmentCause
 
@@ -23,20 +23,20 @@ def set_status(state: RunState, job: Job, status: JobStatus) -> None:
     job.status = status
     if wanted and not job.wanted:
         value = job.values[-1] if job.values else None
-        state.rests.append(Rest(job.id, status, job.step, job.until_step, value))
+        state.settled.append(Settled(job.id, status, job.step, job.until_step, value))
 
 
 def update_room(state: RunState, lease: Lease) -> None:
     """Put an open lease into the indexes it belongs to now."""
-    _belongs(state.roomy, lease, lease.usable and lease.free_slots > 0)
+    _belongs(state.with_free_slots, lease, lease.usable and lease.free_slots > 0)
     _belongs(state.idle, lease, lease.usable and not lease.segments)
-    _belongs(state.coming, lease, lease.granted_at is None and not lease.releasing)
-    _belongs(state.doomed, lease, lease.gone_at is not None or lease.releasing)
+    _belongs(state.pending, lease, lease.granted_at is None and not lease.releasing)
+    _belongs(state.on_notice, lease, lease.gone_at is not None or lease.releasing)
 
 
 def remove_lease(state: RunState, lease: Lease) -> None:
     del state.leases[lease.id]
-    for index in (state.roomy, state.idle, state.coming, state.doomed):
+    for index in (state.with_free_slots, state.idle, state.pending, state.on_notice):
         index.pop(lease.id, None)
     for name in lease.timers:
         state.timers.pop(name, None)
@@ -95,7 +95,7 @@ def close_segment(
     state: RunState, segment: Segment, cause: SegmentCause, step: int, at: float, detail: str, *, revoked: bool
 ) -> None:
     del state.segments[segment.id]
-    state.leaving.pop(segment.id, None)
+    state.draining.pop(segment.id, None)
     for lease_id, slots in zip(segment.leases, segment.slots_on, strict=True):
         lease = state.leases.get(lease_id)
         if lease is not None:

@@ -24,7 +24,7 @@ def _positive(**fields: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class ExponentialLifetime:
     """No memory: a machine is as likely to go in its tenth hour as in its first."""
 
     mean_s: float
@@ -37,7 +37,7 @@ class Exponential:
 
 
 @dataclass(frozen=True, slots=True)
-class Weibull:
+class WeibullLifetime:
     """A shape below 1: young machines go first; above 1: old ones do."""
 
     scale_s: float
@@ -51,7 +51,7 @@ class Weibull:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformLifetime:
     low_s: float
     high_s: float
 

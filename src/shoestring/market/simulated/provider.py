@@ -20,9 +20,9 @@ from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices_once
 from shoestring.market.prices import PriceBook
 from shoestring.market.simulated import synthetic_prices as synthetic
-from shoestring.market.simulated.lifetimes import HOUR_S, Exponential, GooglePreemptible, Lifetime
+from shoestring.market.simulated.lifetimes import HOUR_S, ExponentialLifetime, GooglePreemptible, Lifetime
 from shoestring.market.simulated.random_streams import uniform
-from shoestring.market.simulated.revocation import Earliest, Lifetimes, Never, PriceCrossing, Revoker, ZoneShocks
+from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, Revoker, ZoneShocks
 
 PREEMPTIBLE_PRICE_SHARE = 0.47
 """Of the on-demand price: what Google asks for n1 machines in 2025. In 2019 it was 0.21."""
@@ -45,7 +45,7 @@ class Stock(Protocol):
     def available(self, offer: Offer, at: float) -> bool: ...
 
 
-class Service(TypedDict, total=False):
+class ProviderSettings(TypedDict, total=False):
     """How promptly a provider serves: the settings of SimulatedProvider that every market takes."""
 
     denial_s: float
@@ -163,7 +163,7 @@ class SimulatedProvider:
         start: float = synthetic.DEFAULT_START,
         days: float = 14.0,
         denial_share: float = 0.0,
-        **service: Unpack[Service],
+        **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market of the auction years: machines go when the price exceeds the maximum."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
@@ -183,7 +183,7 @@ class SimulatedProvider:
         shocks_per_hour: float = 0.01,
         shock_share: float = 0.5,
         denial_share: float = 0.02,
-        **service: Unpack[Service],
+        **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market of today: smooth prices, machines taken back one by one and, at zone shocks, together."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
@@ -207,7 +207,7 @@ class SimulatedProvider:
         days: float = 31.0,
         price_share: float = PREEMPTIBLE_PRICE_SHARE,
         denial_share: float = 0.0,
-        **service: Unpack[Service],
+        **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market with one price, a share of the on-demand price, where machines live as long as `lifetime` says
         (Google's of 2019): most go early or at the end of their day."""
@@ -215,7 +215,7 @@ class SimulatedProvider:
             raise SpecError(f"price_share={price_share!r} of the on-demand price must be above 0 and at most 1")
         listings = tuple(listings)
         book = synthetic.flat(listings, price_share, start=start, days=days)
-        revoker = Lifetimes(lifetime or GooglePreemptible(), seed)
+        revoker = DrawnLifetimes(lifetime or GooglePreemptible(), seed)
         return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod
@@ -230,7 +230,7 @@ class SimulatedProvider:
         interruptions_per_hour: float = 0.0,
         denial_share: float = 0.0,
         max_gap_s: float = 2 * 86400.0,
-        **service: Unpack[Service],
+        **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market played from a price file: each series of a machine type we know, and its on-demand twin.
 
@@ -263,4 +263,4 @@ class SimulatedProvider:
 def _interruptions(per_hour: float, seed: int) -> Revoker:
     if not (per_hour >= 0 and math.isfinite(per_hour)):
         raise SpecError(f"interruptions_per_hour={per_hour!r} must be zero or a positive number")
-    return Lifetimes(Exponential(HOUR_S / per_hour), seed) if per_hour else Never()
+    return DrawnLifetimes(ExponentialLifetime(HOUR_S / per_hour), seed) if per_hour else Never()

@@ -50,7 +50,7 @@ class PriceCrossing:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetimes:
+class DrawnLifetimes:
     """Each machine lives a time of its own, drawn from a distribution."""
 
     lifetime: Lifetime

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from shoestring.models.curves.facts import Stretch
+from shoestring.models.curves.facts import CurveStage
 from shoestring.models.curves.laws import weighted_laws
-from shoestring.models.curves.model import TOO_FEW, Outlook
+from shoestring.models.curves.model import TOO_FEW, CurveForecast
 
 MOST = 0.5
 """The laws' part in a prediction, unless the past speaks against them."""
@@ -20,15 +20,15 @@ DOUBT = 4.0
 """In variances of the noise: a foretold change that drowns in it proves nothing, and leaves the laws their part."""
 
 
-def blended(stretch: Stretch, at: float) -> Outlook:
+def blended(stretch: CurveStage, at: float) -> CurveForecast:
     """The distance between the laws and the present is part of the doubt, whoever is believed."""
     told, spread = weighted_laws(stretch, at)
     last = float(stretch.y[-1])
     mean = last + earned(stretch, at) * (told - last)
-    return Outlook(mean, math.hypot(spread, told - last, stretch.drift(at) / 2.0))
+    return CurveForecast(mean, math.hypot(spread, told - last, stretch.drift(at) / 2.0))
 
 
-def earned(stretch: Stretch, at: float) -> float:
+def earned(stretch: CurveStage, at: float) -> float:
     """The share of a change foretold earlier that came true, at most `MOST`.
 
     Foretold from the step that lies as far back, as a ratio, as `at` lies ahead; a curve too short for that is given
@@ -36,7 +36,7 @@ def earned(stretch: Stretch, at: float) -> float:
     back = stretch.points_as_far_back(at)
     if back < TOO_FEW:
         return MOST
-    told, _ = weighted_laws(Stretch(stretch.x[:back], stretch.y[:back]), float(stretch.x[-1]))
+    told, _ = weighted_laws(CurveStage(stretch.x[:back], stretch.y[:back]), float(stretch.x[-1]))
     then = float(stretch.y[back - 1])
     foretold, happened = told - then, float(stretch.y[-1]) - then
     doubt = DOUBT * stretch.noise**2

@@ -48,14 +48,14 @@ def recent_movement(values: Sequence[float], window: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class CurveStage:
     """One stage of a curve, its steps counted from the beginning of the stage: the first is 1."""
 
     x: Numbers
     y: Numbers
 
     @classmethod
-    def since(cls, began: float, x: Numbers, y: Numbers) -> Stretch:
+    def since(cls, began: float, x: Numbers, y: Numbers) -> CurveStage:
         first = int(np.searchsorted(x, began))
         return cls(x[first:] - began + 1.0, y[first:])
 
@@ -85,11 +85,11 @@ class Stretch:
         back = self.points_as_far_back(at)
         return abs(self.level - float(np.median(self.y[max(0, back - RECENT) : max(1, back)])))
 
-    def thinned(self) -> Stretch:
+    def thinned(self) -> CurveStage:
         """The same with `MOST_POINTS` at most: means of neighbours."""
         count = len(self.x)
         if count <= MOST_POINTS:
             return self
         edges = np.linspace(0, count, MOST_POINTS + 1).astype(int)
         sizes = np.diff(edges)
-        return Stretch(np.add.reduceat(self.x, edges[:-1]) / sizes, np.add.reduceat(self.y, edges[:-1]) / sizes)
+        return CurveStage(np.add.reduceat(self.x, edges[:-1]) / sizes, np.add.reduceat(self.y, edges[:-1]) / sizes)

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from shoestring.models.curves.facts import Numbers, Stretch
-from shoestring.models.curves.model import Outlook
+from shoestring.models.curves.facts import CurveStage, Numbers
+from shoestring.models.curves.model import CurveForecast
 
 POWERS = np.geomspace(0.1, 3.0, 16)
 RATES = np.geomspace(0.3, 30.0, 16)
@@ -29,13 +29,13 @@ EVIDENCE = 0.2
 """What part of a point each point is worth: errors of neighbours are alike, and no law is quite right."""
 
 
-def carried_on(stretch: Stretch, at: float) -> Outlook:
+def carried_on(stretch: CurveStage, at: float) -> CurveForecast:
     """The laws may also rise: a model that overfits gets worse by the same shapes."""
     mean, spread = weighted_laws(stretch, at)
-    return Outlook(mean, math.hypot(spread, stretch.drift(at) / 2.0))
+    return CurveForecast(mean, math.hypot(spread, stretch.drift(at) / 2.0))
 
 
-def weighted_laws(stretch: Stretch, at: float) -> tuple[float, float]:
+def weighted_laws(stretch: CurveStage, at: float) -> tuple[float, float]:
     """What the laws come to together, and how far apart they are, noise included."""
     thin = stretch.thinned()
     y, count = thin.y, len(thin.y)

@@ -15,11 +15,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from shoestring.kernel.types import Direction
-from shoestring.models.curves.facts import Numbers, Stretch, diverged
+from shoestring.models.curves.facts import CurveStage, Numbers, diverged
 from shoestring.models.curves.stages import StageRule
 
 
-class Outlook(NamedTuple):
+class CurveForecast(NamedTuple):
     """What a metric is expected to be, and how far off that may be (one standard deviation)."""
 
     mean: float
@@ -35,14 +35,14 @@ class CurveModel(Protocol):
         at_step: int,
         direction: Direction,
         boundaries: Sequence[int] = (),
-    ) -> Outlook:
+    ) -> CurveForecast:
         """`values[i]` was reported at `steps[i]`, in rising order. `boundaries` are the steps from which on something
         was changed on purpose, a learning rate lowered by its schedule: what the curve did before is another stage.
         """
         ...
 
 
-Extrapolation = Callable[[Stretch, float], Outlook]
+Extrapolation = Callable[[CurveStage, float], CurveForecast]
 """How a stretch of a curve goes on to a place after its end. Small values are good."""
 
 TOO_FEW = 4
@@ -63,20 +63,20 @@ class StagedModel:
         at_step: int,
         direction: Direction,
         boundaries: Sequence[int] = (),
-    ) -> Outlook:
+    ) -> CurveForecast:
         sign = 1.0 if direction == "minimize" else -1.0
         y: Numbers = sign * np.asarray(values, dtype=float)
         if len(y) == 0:
-            return Outlook(math.nan, math.inf)
+            return CurveForecast(math.nan, math.inf)
         finite = np.isfinite(y)
         if diverged(float(y[0]), float(y.min(where=finite, initial=math.inf)), float(y[-1])):
-            return Outlook(sign * math.inf, 0.0)
+            return CurveForecast(sign * math.inf, 0.0)
         x, y = np.asarray(steps, dtype=float)[finite], y[finite]
         if at_step <= x[-1]:  # it is on record
-            return Outlook(sign * float(y[max(0, int(np.searchsorted(x, at_step, side="right")) - 1)]), 0.0)
+            return CurveForecast(sign * float(y[max(0, int(np.searchsorted(x, at_step, side="right")) - 1)]), 0.0)
         began = self.stage_rule(x, y, boundaries)
         _, size = math.frexp(float(np.abs(y).max()))  # models square values: 1e200 must not overflow, nor 1e-200 vanish
-        stretch = Stretch.since(began, x, np.ldexp(y, -size))
+        stretch = CurveStage.since(began, x, np.ldexp(y, -size))
         carry_on = self.extrapolate if len(stretch.y) >= TOO_FEW else self.fallback
         mean, deviation = carry_on(stretch, at_step - began + 1.0)
-        return Outlook(sign * float(np.ldexp(mean, size)), float(np.ldexp(deviation, size)))
+        return CurveForecast(sign * float(np.ldexp(mean, size)), float(np.ldexp(deviation, size)))

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from shoestring.models.curves.facts import Numbers, Stretch
-from shoestring.models.curves.model import Outlook
+from shoestring.models.curves.facts import CurveStage, Numbers
+from shoestring.models.curves.model import CurveForecast
 
 FLOORS = np.geomspace(1e-3, 10.0, 12)
 """How far below the lowest value a3 may lie, in heights of the curve."""
@@ -18,7 +18,7 @@ SUPPORTS = np.array([support for support in product((False, True), repeat=3) if 
 """Which of a0, a1, a2 are above zero: all cases."""
 
 
-def carried_on(stretch: Stretch, at: float) -> Outlook:
+def carried_on(stretch: CurveStage, at: float) -> CurveForecast:
     """What one stage comes to.  Paper: SpotTune Eq. 4
 
     Differs from the paper: k counts from the beginning of the stage, for a stage that begins late would need a negative
@@ -28,7 +28,7 @@ def carried_on(stretch: Stretch, at: float) -> Outlook:
     thin = stretch.thinned()
     height = float(np.ptp(thin.y))
     if height == 0.0:
-        return Outlook(float(thin.y[-1]), 0.0)
+        return CurveForecast(float(thin.y[-1]), 0.0)
     k = thin.x / thin.x[-1]
     y = (thin.y - thin.y.min()) / height
     last = at / thin.x[-1]
@@ -37,7 +37,7 @@ def carried_on(stretch: Stretch, at: float) -> Outlook:
         error, end, best = _best(k, y, -floors, last)
         floors = np.geomspace(floors[max(0, best - 1)], floors[min(len(floors) - 1, best + 1)], len(floors))
     mean = float(thin.y.min()) + height * end
-    return Outlook(mean, math.hypot(height * math.sqrt(error), stretch.drift(at) / 2.0))
+    return CurveForecast(mean, math.hypot(height * math.sqrt(error), stretch.drift(at) / 2.0))
 
 
 def _best(k: Numbers, y: Numbers, a3: Numbers, last: float) -> tuple[float, float, int]:

@@ -8,8 +8,8 @@ from shoestring.errors import SpecError
 from shoestring.models.curves import blend as curve_blend
 from shoestring.models.curves import laws as curve_laws
 from shoestring.models.curves import rational as curve_rational
-from shoestring.models.curves.facts import Stretch
-from shoestring.models.curves.model import CurveModel, Outlook, StagedModel
+from shoestring.models.curves.facts import CurveStage
+from shoestring.models.curves.model import CurveForecast, CurveModel, StagedModel
 from shoestring.models.curves.stages import declared, detected, one_stage
 from shoestring.values import did_you_mean
 
@@ -18,9 +18,9 @@ __all__ = ["CURVE_MODELS", "DEFAULT", "curve_model"]
 DEFAULT = "blend"
 
 
-def as_it_is(stretch: Stretch, at: float) -> Outlook:
+def as_it_is(stretch: CurveStage, at: float) -> CurveForecast:
     """The last value: what everybody compares by who stops early without a model."""
-    return Outlook(float(stretch.y[-1]), math.hypot(stretch.noise, stretch.drift(at)))
+    return CurveForecast(float(stretch.y[-1]), math.hypot(stretch.noise, stretch.drift(at)))
 
 
 CURVE_MODELS: dict[str, CurveModel] = {

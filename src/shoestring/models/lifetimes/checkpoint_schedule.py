@@ -98,7 +98,7 @@ def _solved(model: LifetimeModel, work_s: float, costs: Costs, machines: int) ->
     return solve(SurvivalTable.of(model, until_s=until_s, step_s=until_s / AGES).together(machines), work_s, costs)
 
 
-def solve(lives: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgramme:
+def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgramme:
     """V(w, a) = min over k of: stay(a, x) + P(reaches) V(w - k, a + x) + P(lost) (restart + V(w, 0)), where x is k
     quanta and a save (none after the last). At age 0 V stands on both sides, and is solved for.
 
@@ -106,13 +106,13 @@ def solve(lives: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgra
     """
     if not work_s > 0:
         raise SpecError(f"work_s={work_s!r} must be a positive number of seconds")
-    steps = ceil(max(QUANTUM_S, work_s / MOST_QUANTA) / lives.step_s)
-    quantum_s = steps * lives.step_s
-    rows, columns = ceil(work_s / quantum_s - 1e-9), len(lives.alive)
-    ages, stretch = np.arange(columns) * lives.step_s, np.arange(1, rows + 1)[:, None] * quantum_s
-    stay, reach = lives.stays_s(stretch + costs.save_s, ages), lives.reaches(stretch + costs.save_s, ages)
-    last_stay, last_reach = lives.stays_s(stretch, ages), lives.reaches(stretch, ages)
-    later = _Later(rows, columns, steps, costs.save_s / lives.step_s)
+    steps = ceil(max(QUANTUM_S, work_s / MOST_QUANTA) / lifetimes.step_s)
+    quantum_s = steps * lifetimes.step_s
+    rows, columns = ceil(work_s / quantum_s - 1e-9), len(lifetimes.alive)
+    ages, stretch = np.arange(columns) * lifetimes.step_s, np.arange(1, rows + 1)[:, None] * quantum_s
+    stay, reach = lifetimes.stays_s(stretch + costs.save_s, ages), lifetimes.reaches(stretch + costs.save_s, ages)
+    last_stay, last_reach = lifetimes.stays_s(stretch, ages), lifetimes.reaches(stretch, ages)
+    later = _Later(rows, columns, steps, costs.save_s / lifetimes.step_s)
     quanta = np.zeros((rows + 1, columns), dtype=np.int32)
     for row in range(1, rows + 1):
         stays, reaches = (
@@ -130,7 +130,7 @@ def solve(lives: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgra
         expected[0], given_up[0] = anew - costs.restart_s, False  # a new machine is not given up for a new machine
         later.expected[row, :columns] = expected
         quanta[row] = np.where(given_up, GIVE_UP, best + 1)
-    return CheckpointProgramme(quantum_s, lives.step_s, costs, later.expected[:, :columns].copy(), quanta)
+    return CheckpointProgramme(quantum_s, lifetimes.step_s, costs, later.expected[:, :columns].copy(), quanta)
 
 
 class _Later:

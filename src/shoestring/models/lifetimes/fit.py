@@ -24,7 +24,7 @@ from shoestring.models.lifetimes.families import (
 )
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
 from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel
-from shoestring.models.lifetimes.records import Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords
 from shoestring.values import did_you_mean
 
 Method = Literal["likelihood", "least_squares"]
@@ -48,8 +48,8 @@ _HOPELESS = 1e9
 class Family:
     """What fitting must know of a family. Parameters are unbounded numbers; `build` makes seconds of them."""
 
-    build: Callable[[Floats, Lifetimes], LifetimeModel]
-    starts: Callable[[Lifetimes], list[list[float]]]
+    build: Callable[[Floats, LifetimeRecords], LifetimeModel]
+    starts: Callable[[LifetimeRecords], list[list[float]]]
     """Where a search begins, each in turn; the best end counts."""
     needs_limit: bool = False
     by: Method = "likelihood"
@@ -59,12 +59,12 @@ def _seconds(logarithm: float) -> float:
     return float(np.exp(logarithm)) * HOUR_S
 
 
-def _mean_h(seen: Lifetimes) -> float:
+def _mean_h(seen: LifetimeRecords) -> float:
     """Hours of exposure for each death, as a logarithm: where every search for a scale begins."""
     return float(np.log(seen.seconds.sum() / seen.taken.sum() / HOUR_S))
 
 
-def _end_s(seen: Lifetimes) -> float:
+def _end_s(seen: LifetimeRecords) -> float:
     """An age that nobody gets older than."""
     longest = float(seen.seconds.max())
     return max(longest + 1.0, 0.0 if seen.limit_s is None else seen.limit_s + DEADLINE_WINDOW_S)
@@ -125,7 +125,7 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def _end_h(seen: Lifetimes) -> float:
+def _end_h(seen: LifetimeRecords) -> float:
     return float(np.log((seen.limit_s or float(seen.seconds.max())) / HOUR_S))
 
 
@@ -133,11 +133,11 @@ KAPLAN_MEIER = "kaplan_meier"
 MODELS: tuple[str, ...] = (*FAMILIES, KAPLAN_MEIER)
 
 
-def default_for(seen: Lifetimes) -> str:
+def default_for(seen: LifetimeRecords) -> str:
     return DEFAULT_WITHOUT_LIMIT if seen.limit_s is None else DEFAULT
 
 
-def suitable(seen: Lifetimes) -> tuple[str, ...]:
+def suitable(seen: LifetimeRecords) -> tuple[str, ...]:
     """The models that can be fitted to these machines: some need a limit."""
     return tuple(
         name for name in MODELS if name == KAPLAN_MEIER or seen.limit_s is not None or not FAMILIES[name].needs_limit
@@ -149,7 +149,7 @@ def require_known(name: str) -> None:
         raise SpecError(f"lifetime model {name!r} is unknown", hint=did_you_mean(name, MODELS))
 
 
-def fit(name: str, seen: Lifetimes, by: Method | None = None) -> LifetimeModel:
+def fit(name: str, seen: LifetimeRecords, by: Method | None = None) -> LifetimeModel:
     """The model of this name that suits these machines best. `by` is the likelihood, but for the printed one."""
     require_known(name)
     if seen.taken.sum() < LEAST_DEATHS:
@@ -171,7 +171,7 @@ def fit(name: str, seen: Lifetimes, by: Method | None = None) -> LifetimeModel:
 
 
 # -- likelihood --------------------------------------------------------------------------------------------------------
-def log_likelihoods(model: LifetimeModel, seen: Lifetimes) -> Floats:
+def log_likelihoods(model: LifetimeModel, seen: LifetimeRecords) -> Floats:
     """How well a model foretold the life of each machine, in nats; ages are in hours.
 
     Taken before the limit: the density. Taken at the limit: the chance to go within the hour from it on. Not taken:
@@ -186,7 +186,7 @@ def log_likelihoods(model: LifetimeModel, seen: Lifetimes) -> Floats:
     return np.log(np.maximum(chance, LEAST_CHANCE))
 
 
-def _most_likely(family: Family, seen: Lifetimes) -> LifetimeModel:
+def _most_likely(family: Family, seen: LifetimeRecords) -> LifetimeModel:
     def surprise(parameters: Floats) -> float:
         with np.errstate(all="ignore"):  # searches go where numbers end
             mean = float(log_likelihoods(family.build(parameters, seen), seen).mean())
@@ -210,7 +210,7 @@ def _searched(surprise: Callable[[Floats], float], start: Floats) -> Floats:
 
 
 # -- least squares -----------------------------------------------------------------------------------------------------
-def _least_squares(family: Family, seen: Lifetimes) -> LifetimeModel:
+def _least_squares(family: Family, seen: LifetimeRecords) -> LifetimeModel:
     """The cdf nearest to the share of taken machines that were gone by each age.  Paper: SciSpot section 3.2.1
 
     Machines that were not taken away are left out, as in the paper, so early deaths count for too much.

@@ -17,7 +17,7 @@ from shoestring.errors import SpecError
 from shoestring.kernel.records import Account, Lease
 from shoestring.kernel.types import Fact, Offer
 from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel, positive
-from shoestring.models.lifetimes.records import Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords
 
 Trait = Literal["machine", "zone", "time"]
 TRAITS: tuple[Trait, ...] = ("machine", "zone", "time")
@@ -54,7 +54,7 @@ _ROUNDS = 30
 _MOST_EXPECTED = 20.0
 
 
-class Kind(Fact, frozen=True, kw_only=True):
+class LifetimeGroup(Fact, frozen=True, kw_only=True):
     """What was seen of one kind of machine."""
 
     deaths: float
@@ -67,12 +67,12 @@ class Kind(Fact, frozen=True, kw_only=True):
             raise SpecError(f"deaths={self.deaths!r}, expected={self.expected!r}: neither can be less than 0")
 
 
-class Kinds(Fact, frozen=True, kw_only=True):
+class LifetimeGroups(Fact, frozen=True, kw_only=True):
     """All kinds that one trait tells apart."""
 
     trait: Trait
     strength: float
-    kinds: dict[str, Kind]
+    kinds: dict[str, LifetimeGroup]
 
     def __post_init__(self) -> None:
         positive(strength=self.strength)
@@ -115,7 +115,7 @@ def scaled(model: LifetimeModel, multiplier: float) -> LifetimeModel:
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
-def kinds_of(model: LifetimeModel, seen: Lifetimes, rounds: int = _ROUNDS) -> tuple[Kinds, ...]:
+def kinds_of(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUNDS) -> tuple[LifetimeGroups, ...]:
     """Multipliers of machine types, zones and times of launch: each trait is learned beside the others, in turns, so
     that a zone full of large machines is not blamed for their size.
 
@@ -124,7 +124,7 @@ def kinds_of(model: LifetimeModel, seen: Lifetimes, rounds: int = _ROUNDS) -> tu
     """
     exposure, died = _exposure(model, _before_limit(seen)), seen.by_chance.astype(np.float64)
     names = {trait: trait_names(seen, trait) for trait in TRAITS}
-    found = {trait: Kinds(trait=trait, strength=_STRENGTHS[1], kinds={}) for trait in TRAITS}
+    found = {trait: LifetimeGroups(trait=trait, strength=_STRENGTHS[1], kinds={}) for trait in TRAITS}
     for _ in range(rounds):
         for trait in TRAITS:
             others = np.ones(len(seen))
@@ -137,7 +137,7 @@ def kinds_of(model: LifetimeModel, seen: Lifetimes, rounds: int = _ROUNDS) -> tu
     return tuple(found[trait] for trait in TRAITS)
 
 
-def _before_limit(seen: Lifetimes) -> Floats:
+def _before_limit(seen: LifetimeRecords) -> Floats:
     return seen.seconds if seen.limit_s is None else np.minimum(seen.seconds, seen.limit_s)
 
 
@@ -147,14 +147,16 @@ def _exposure(model: LifetimeModel, ages: Floats) -> Floats:
     return np.minimum(model.cumulative_hazard(ages), _MOST_EXPECTED)
 
 
-def _kinds(trait: Trait, names: Sequence[str | None], died: Floats, expected: Floats) -> Kinds:
+def _kinds(trait: Trait, names: Sequence[str | None], died: Floats, expected: Floats) -> LifetimeGroups:
     known = sorted({name for name in names if name})
     rows = {name: np.array([one == name for one in names]) for name in known}
-    kinds = {name: Kind(deaths=float(died[r].sum()), expected=float(expected[r].sum())) for name, r in rows.items()}
-    return Kinds(trait=trait, strength=likely_strength(list(kinds.values())), kinds=kinds)
+    kinds = {
+        name: LifetimeGroup(deaths=float(died[r].sum()), expected=float(expected[r].sum())) for name, r in rows.items()
+    }
+    return LifetimeGroups(trait=trait, strength=likely_strength(list(kinds.values())), kinds=kinds)
 
 
-def likely_strength(kinds: Sequence[Kind]) -> float:
+def likely_strength(kinds: Sequence[LifetimeGroup]) -> float:
     """How much alike kinds are, as they themselves tell: the strength under which their deaths are likeliest.
 
     Given a strength, the deaths of a kind are negative binomial. Kinds that differ no more than chance would have them
@@ -174,7 +176,7 @@ def likely_strength(kinds: Sequence[Kind]) -> float:
     return math.exp(float(found.x))
 
 
-def trait_names(seen: Lifetimes, trait: Trait) -> list[str | None]:
+def trait_names(seen: LifetimeRecords, trait: Trait) -> list[str | None]:
     """Of which kind each machine is; None where that is not known."""
     if trait == "time":
         return [time_of_day(at, zone) for at, zone in zip(seen.launched_at.tolist(), seen.zone, strict=True)]
@@ -191,13 +193,13 @@ def time_of_day(launched_at: float, zone: str) -> str | None:
 
 
 # -- one's own machines ------------------------------------------------------------------------------------------------
-def own_kind(expected_of: Sequence[LifetimeModel], seen: Lifetimes) -> Kind:
+def own_kind(expected_of: Sequence[LifetimeModel], seen: LifetimeRecords) -> LifetimeGroup:
     """What a user's own machines came to, against what the model of each would have expected of it."""
     if len(expected_of) != len(seen):
         raise SpecError(f"{len(expected_of)} models for {len(seen)} machines", hint="give one for each")
     ages = zip(expected_of, _before_limit(seen).tolist(), strict=True)
     expected = sum(float(_exposure(model, np.array(age))) for model, age in ages)
-    return Kind(deaths=float(seen.by_chance.sum()), expected=expected)
+    return LifetimeGroup(deaths=float(seen.by_chance.sum()), expected=expected)
 
 
 def multiplier_in_run(

@@ -22,7 +22,7 @@ def job_usd(
     machines: int,
     usd_per_hour: float,
     work_s: float,
-    lives: LifetimeModel | None,
+    lifetimes: LifetimeModel | None,
     *,
     restart_s: float = 0.0,
     paid_start_s: float = 0.0,
@@ -34,22 +34,22 @@ def job_usd(
     Differs from the paper: the first machine of a gang to go ends it for all, any number of times.
     """
     paid_s = paid_start_s + work_s
-    if lives is not None:
-        paid_s *= _longer(lives, machines, float(f"{paid_s:.3g}"), float(f"{restart_s:.2g}"))
+    if lifetimes is not None:
+        paid_s *= _longer(lifetimes, machines, float(f"{paid_s:.3g}"), float(f"{restart_s:.2g}"))
     return machines * usd_per_hour * paid_s / HOUR_S
 
 
 @lru_cache(maxsize=4096)
-def _longer(lives: LifetimeModel, machines: int, paid_s: float, restart_s: float) -> float:
+def _longer(lifetimes: LifetimeModel, machines: int, paid_s: float, restart_s: float) -> float:
     """How many times as long it takes with losses. Kept: a bag asks of the same machines again and again, and a
     thousandth more work changes nothing."""
-    gang = SurvivalTable.of(lives, until_s=paid_s).together(machines)
+    gang = SurvivalTable.of(lifetimes, until_s=paid_s).together(machines)
     return float(makespan_s(gang, paid_s, restart_s=restart_s)) / paid_s
 
 
-def printed_job_usd(machines: int, usd_per_hour: float, work_s: float, lives: LifetimeModel) -> float:
+def printed_job_usd(machines: int, usd_per_hour: float, work_s: float, lifetimes: LifetimeModel) -> float:
     """One loss at most, of a gang that fails as one machine does.  Paper: SciSpot Eq. 11"""
-    alone = SurvivalTable.of(lives, until_s=work_s)
+    alone = SurvivalTable.of(lifetimes, until_s=work_s)
     return machines * usd_per_hour * float(printed_makespan_s(alone, work_s)) / HOUR_S
 
 

@@ -13,44 +13,51 @@ from shoestring.models.lifetimes.model import Floats
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 
-def makespan_s(lives: SurvivalTable, work_s: ArrayLike, *, age_s: ArrayLike = 0.0, restart_s: float = 0.0) -> Floats:
+def makespan_s(
+    lifetimes: SurvivalTable, work_s: ArrayLike, *, age_s: ArrayLike = 0.0, restart_s: float = 0.0
+) -> Floats:
     """Expected seconds from the start of a job on a machine of this age to its end, lost tries and new machines
     included. Infinite where no machine lives as long as the job.  Paper: SciSpot Eq. 8-9, corrected
 
     Differs from the paper: any number of losses; each later try is on a fresh machine, `restart_s` after the loss.
     """
-    first = lives.stays_s(work_s, age_s)
-    lost = 1.0 - lives.reaches(work_s, age_s)
-    again = restart_s + fresh_makespan_s(lives, work_s, restart_s)
+    first = lifetimes.stays_s(work_s, age_s)
+    lost = 1.0 - lifetimes.reaches(work_s, age_s)
+    again = restart_s + fresh_makespan_s(lifetimes, work_s, restart_s)
     with np.errstate(invalid="ignore"):
         return first + np.where(lost > 0, lost * again, 0.0)
 
 
-def fresh_makespan_s(lives: SurvivalTable, work_s: ArrayLike, restart_s: float = 0.0) -> Floats:
+def fresh_makespan_s(lifetimes: SurvivalTable, work_s: ArrayLike, restart_s: float = 0.0) -> Floats:
     """The same on a machine that is new: E = stay + P(lost) (restart + E), solved for E."""
-    done = lives.reaches(work_s)
-    spent = lives.stays_s(work_s) + (1.0 - done) * restart_s
+    done = lifetimes.reaches(work_s)
+    spent = lifetimes.stays_s(work_s) + (1.0 - done) * restart_s
     makespan: Floats = np.divide(spent, done, out=np.full(np.shape(done), np.inf), where=done > 0)
     return makespan
 
 
-def wasted_s(lives: SurvivalTable, work_s: ArrayLike) -> Floats:
+def wasted_s(lifetimes: SurvivalTable, work_s: ArrayLike) -> Floats:
     """Work that a loss takes with it on average, if there is one.  Paper: SciSpot Eq. 6-7"""
     work = np.asarray(work_s, dtype=np.float64)
-    lost = 1.0 - lives.reaches(work)
-    gone = lives.stays_s(work) - work * (1.0 - lost)
+    lost = 1.0 - lifetimes.reaches(work)
+    gone = lifetimes.stays_s(work) - work * (1.0 - lost)
     return np.divide(gone, lost, out=np.zeros(np.shape(lost)), where=lost > 0)
 
 
-def printed_makespan_s(lives: SurvivalTable, work_s: ArrayLike) -> Floats:
+def printed_makespan_s(lifetimes: SurvivalTable, work_s: ArrayLike) -> Floats:
     """Paper: SciSpot Eq. 8-9"""
-    return printed_makespan_at_age_s(lives, work_s, 0.0)
+    return printed_makespan_at_age_s(lifetimes, work_s, 0.0)
 
 
-def printed_makespan_at_age_s(lives: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
+def printed_makespan_at_age_s(lifetimes: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
     """T + the integral of t f(t) from s to s + T, t being the age of the machine.  Paper: SciSpot Eq. 10"""
     work, age = np.asarray(work_s, dtype=np.float64), np.asarray(age_s, dtype=np.float64)
     end = age + work
     # by parts: t f(t) integrates to s S(s) - e S(e) + the time lived between them
-    lost = age * lives.alive_at(age) - end * lives.alive_at(end) + lives.lived_until(end) - lives.lived_until(age)
+    lost = (
+        age * lifetimes.alive_at(age)
+        - end * lifetimes.alive_at(end)
+        + lifetimes.lived_until(end)
+        - lifetimes.lived_until(age)
+    )
     return work + lost

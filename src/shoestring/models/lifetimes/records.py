@@ -54,7 +54,7 @@ class LifetimeRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Lifetimes:
+class LifetimeRecords:
     """Many machines, each a row, under one limit."""
 
     seconds: Floats
@@ -77,7 +77,7 @@ class Lifetimes:
         """Taken away before the limit."""
         return self.taken & ~self.at_limit
 
-    def pick(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Lifetimes:
+    def pick(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> LifetimeRecords:
         rows = np.arange(len(self))[which]
         return replace(
             self,
@@ -89,7 +89,9 @@ class Lifetimes:
         )
 
     @staticmethod
-    def of(records: Iterable[LifetimeRecord], limit_s: float | None = None, source: str = "the records") -> Lifetimes:
+    def of(
+        records: Iterable[LifetimeRecord], limit_s: float | None = None, source: str = "the records"
+    ) -> LifetimeRecords:
         """`limit_s` stands for that of all; without it, the records' own must agree."""
         rows = list(records)
         if not rows:
@@ -101,7 +103,7 @@ class Lifetimes:
                 f"{source}: machines under different limits ({said}) cannot share a model",
                 hint="keep those of one kind with --machines or --zones, or say the limit of all with --limit",
             )
-        return Lifetimes(
+        return LifetimeRecords(
             seconds=np.maximum([row.seconds for row in rows], LEAST_S),
             taken=np.array([row.taken for row in rows], dtype=np.bool_),
             machine=tuple(row.machine for row in rows),
@@ -117,9 +119,9 @@ def read_lifetimes(
     limit_s: float | None = None,
     machines: Collection[str] | None = None,
     zones: Collection[str] | None = None,
-) -> Lifetimes:
+) -> LifetimeRecords:
     """The machines of a CSV file (.csv or .csv.gz); `machines` and `zones` keep only those."""
-    return Lifetimes.of(kept(read_records(path), machines, zones), limit_s, str(path))
+    return LifetimeRecords.of(kept(read_records(path), machines, zones), limit_s, str(path))
 
 
 def kept(

@@ -21,23 +21,23 @@ from shoestring.models.lifetimes.model import Floats
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 
-def reuse_saves_s(lives: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike, setup_s: float) -> Floats:
+def reuse_saves_s(lifetimes: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike, setup_s: float) -> Floats:
     """Expected seconds saved by running the job on a machine of this age instead of a new one, which takes `setup_s` to
     come up. Negative: take the new one.  Paper: SciSpot Eq. 10, corrected
 
     Differs from the paper: a loss costs the work done on this machine, not the machine's age; the chance of it is that
     of a machine which has lived so long; any number of losses; and a new machine does not come at once.
     """
-    new = setup_s + fresh_makespan_s(lives, work_s, setup_s)
-    here = makespan_s(lives, work_s, age_s=age_s, restart_s=setup_s)
+    new = setup_s + fresh_makespan_s(lifetimes, work_s, setup_s)
+    here = makespan_s(lifetimes, work_s, age_s=age_s, restart_s=setup_s)
     # a job that no machine outlives is as hopeless on the one as on the other: this one at least is there
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(new) & np.isinf(here), setup_s, new - here)
 
 
-def printed_reuse_saves_s(lives: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
+def printed_reuse_saves_s(lifetimes: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
     """The sign decides.  Paper: SciSpot section 4.2"""
-    return printed_makespan_s(lives, work_s) - printed_makespan_at_age_s(lives, work_s, age_s)
+    return printed_makespan_s(lifetimes, work_s) - printed_makespan_at_age_s(lifetimes, work_s, age_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +54,21 @@ class TransitionPoints:
 
 
 def transition_points(
-    lives: SurvivalTable, setup_s: float, *, ages: int = 96, longest_work_s: float | None = None
+    lifetimes: SurvivalTable, setup_s: float, *, ages: int = 96, longest_work_s: float | None = None
 ) -> TransitionPoints:
     """Looked up instead of worked out for every job and machine.  Paper: SciSpot Fig. 5b"""
-    age_s = np.linspace(0.0, lives.end_s, ages, endpoint=False)
-    work_s = np.arange(1, int((longest_work_s or lives.end_s) / lives.step_s)) * lives.step_s
-    worse = reuse_saves_s(lives, work_s[None, :], age_s[:, None], setup_s) < 0
+    age_s = np.linspace(0.0, lifetimes.end_s, ages, endpoint=False)
+    work_s = np.arange(1, int((longest_work_s or lifetimes.end_s) / lifetimes.step_s)) * lifetimes.step_s
+    worse = reuse_saves_s(lifetimes, work_s[None, :], age_s[:, None], setup_s) < 0
     longest_s = np.where(worse.any(axis=1), work_s[worse.argmax(axis=1)], np.inf)
     return TransitionPoints(age_s, longest_s)
 
 
-def break_even_idle_s(lives: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
+def break_even_idle_s(lifetimes: SurvivalTable, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
     """How long an idle machine of this age may be kept for a job of that length before it costs more than it saves.
 
     Both sides are paid machine time at one price: the idle seconds, and those that the job is expected to take longer
     on a new machine. The time that machines take to come up is not paid for, and not counted.
     """
-    longer = fresh_makespan_s(lives, work_s) - makespan_s(lives, work_s, age_s=age_s)
+    longer = fresh_makespan_s(lifetimes, work_s) - makespan_s(lifetimes, work_s, age_s=age_s)
     return np.maximum(0.0, np.where(np.isfinite(longer), longer, 0.0))

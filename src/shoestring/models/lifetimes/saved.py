@@ -22,8 +22,8 @@ from shoestring.models.lifetimes.families import (
 from shoestring.models.lifetimes.fit import FAMILIES, Method, default_for, fit
 from shoestring.models.lifetimes.groups import (
     OWN_STRENGTH,
-    Kind,
-    Kinds,
+    LifetimeGroup,
+    LifetimeGroups,
     kinds_of,
     own_kind,
     scaled,
@@ -32,7 +32,7 @@ from shoestring.models.lifetimes.groups import (
 )
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
 from shoestring.models.lifetimes.model import LifetimeModel, positive
-from shoestring.models.lifetimes.records import Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords
 
 AnyLifetimeModel = (
     Exponential
@@ -56,8 +56,8 @@ class SavedLifetimes(Fact, frozen=True, kw_only=True):
     machines: int
     taken: int
     pooled: AnyLifetimeModel
-    kinds: tuple[Kinds, ...] = ()
-    own: Kind | None = None
+    kinds: tuple[LifetimeGroups, ...] = ()
+    own: LifetimeGroup | None = None
     """The user's own machines, against all that stands above."""
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class SavedLifetimes(Fact, frozen=True, kw_only=True):
         return scaled(self.pooled, self.multiplier(machine, zone, launched_at))
 
 
-def fit_saved(seen: Lifetimes, name: str | None = None, by: Method | None = None) -> SavedLifetimes:
+def fit_saved(seen: LifetimeRecords, name: str | None = None, by: Method | None = None) -> SavedLifetimes:
     """The pooled model of this name, and the kinds beside it."""
     chosen = name or default_for(seen)
     pooled = fit(chosen, seen, by)
@@ -95,7 +95,7 @@ def fit_saved(seen: Lifetimes, name: str | None = None, by: Method | None = None
     )
 
 
-def with_own(saved: SavedLifetimes, seen: Lifetimes) -> SavedLifetimes:
+def with_own(saved: SavedLifetimes, seen: LifetimeRecords) -> SavedLifetimes:
     """The same with a user's own machines beside it. Given again, they replace those that were there."""
     before = msgspec.structs.replace(saved, own=None)
     rows = zip(seen.machine, seen.zone, seen.launched_at.tolist(), strict=True)

@@ -13,15 +13,15 @@ from shoestring.errors import SpecError
 from shoestring.models.lifetimes.fit import DEADLINE_WINDOW_S, log_likelihoods
 from shoestring.models.lifetimes.kaplan_meier import product_limit
 from shoestring.models.lifetimes.model import Floats, LifetimeModel
-from shoestring.models.lifetimes.records import Lifetimes
+from shoestring.models.lifetimes.records import LifetimeRecords
 
 DAY_S = 86400.0
 
-Learner = Callable[[Lifetimes], LifetimeModel]
+Learner = Callable[[LifetimeRecords], LifetimeModel]
 
 
 @dataclass(frozen=True)
-class Scores:
+class LifetimeScores:
     log_likelihood: float
     """Mean over machines, in nats: higher is better."""
     ks: float
@@ -30,7 +30,7 @@ class Scores:
     """The log-likelihood of every machine, for differences between models."""
 
 
-def folds(seen: Lifetimes, count: int, seed: int = 0) -> list[NDArray[np.int64]]:
+def folds(seen: LifetimeRecords, count: int, seed: int = 0) -> list[NDArray[np.int64]]:
     """Machines in so many parts of about equal size. Those launched on one day stay together: they share their fate,
     and a model that has seen some of them would know of the others."""
     days = np.floor(seen.launched_at / DAY_S)
@@ -52,7 +52,7 @@ def folds(seen: Lifetimes, count: int, seed: int = 0) -> list[NDArray[np.int64]]
     return [np.flatnonzero(np.isin(groups, part)) for part in parts]
 
 
-def cross_validated(learn: Learner, seen: Lifetimes, parts: list[NDArray[np.int64]]) -> Scores:
+def cross_validated(learn: Learner, seen: LifetimeRecords, parts: list[NDArray[np.int64]]) -> LifetimeScores:
     """Each part is foretold by a model that has seen the others alone."""
     each = np.zeros(len(seen))
     gone, before = np.zeros(len(seen)), np.zeros(len(seen))
@@ -60,10 +60,10 @@ def cross_validated(learn: Learner, seen: Lifetimes, parts: list[NDArray[np.int6
         test = seen.pick(part)
         each[part] = log_likelihoods(model, test)
         gone[part], before[part] = _foretold(model, test)
-    return Scores(float(each.mean()), ks_of_shares(gone, before, seen.taken), each)
+    return LifetimeScores(float(each.mean()), ks_of_shares(gone, before, seen.taken), each)
 
 
-def _foretold(model: LifetimeModel, seen: Lifetimes) -> tuple[Floats, Floats]:
+def _foretold(model: LifetimeModel, seen: LifetimeRecords) -> tuple[Floats, Floats]:
     """The cdf at the age at which each machine ended, and just before. As in the likelihood, the hour from the limit on
     is one moment: a model that has its step at the limit and one that rises within the hour are both right."""
     if seen.limit_s is None:
@@ -87,13 +87,13 @@ def ks_of_shares(gone: Floats, before: Floats, taken: NDArray[np.bool_]) -> floa
 
 
 def _held_out(
-    learn: Learner, seen: Lifetimes, parts: list[NDArray[np.int64]]
+    learn: Learner, seen: LifetimeRecords, parts: list[NDArray[np.int64]]
 ) -> Iterator[tuple[LifetimeModel, NDArray[np.int64]]]:
     everyone = np.arange(len(seen))
     for part in parts:
         yield learn(seen.pick(np.setdiff1d(everyone, part))), part
 
 
-def gain_error(better: Scores, worse: Scores) -> float:
+def gain_error(better: LifetimeScores, worse: LifetimeScores) -> float:
     """The standard error of the difference of two mean log-likelihoods on the same machines."""
     return float((better.each - worse.each).std(ddof=1)) / math.sqrt(len(better.each))

@@ -19,12 +19,12 @@ ROUNDING = 1.25
 
 
 @dataclass(frozen=True)
-class Lives:
+class LifetimeSource:
     fitted: SavedLifetimes | None = None
     interruptions_per_hour: float = 0.02
     """Of a spot machine without a limit of which nothing is known."""
 
-    def of(self, view: RunView, listing: Listing) -> LifetimeModel | None:
+    def for_offer(self, view: RunView, listing: Listing) -> LifetimeModel | None:
         """None: nobody takes it away."""
         if not listing.offer.spot:
             return None

@@ -16,7 +16,7 @@ BINS = 10
 
 
 @dataclass(frozen=True)
-class Scores:
+class RevocationScores:
     count: int
     base_rate: float
     brier: float
@@ -36,13 +36,13 @@ class Scores:
         return self.brier / self.brier_of_base_rate if self.brier_of_base_rate > 0 else float("nan")
 
 
-def scores(chances: Floats, revoked: Flags) -> Scores:
+def scores(chances: Floats, revoked: Flags) -> RevocationScores:
     base = float(revoked.mean())
     brier = float(np.mean((chances - revoked) ** 2))
     dull = base * (1.0 - base)
     said = chances >= 0.5
     hits, misses = int(np.sum(said & revoked)), int(np.sum(said != revoked))
-    return Scores(
+    return RevocationScores(
         count=len(revoked),
         base_rate=base,
         brier=brier,

@@ -23,7 +23,7 @@ _UNITS = 2**48
 """Finer than any float that comes in, and no sum is too large for a whole number."""
 
 
-class Told(NamedTuple):
+class TrialEvidence(NamedTuple):
     """What one trial reported, as normal observations."""
 
     wheres: tuple[Where, ...]
@@ -36,14 +36,14 @@ class Told(NamedTuple):
 class Evidence:
     """Sums over trials: of the inverse covariances, and of those times the logarithms."""
 
-    def __init__(self, all_told: Iterable[Told] = ()) -> None:
+    def __init__(self, all_told: Iterable[TrialEvidence] = ()) -> None:
         self._trials: Counter[Where] = Counter()
         self._inverse: Counter[tuple[Where, Where]] = Counter()
         self._pull: Counter[Where] = Counter()
         for told in all_told:
             self.add(told)
 
-    def add(self, told: Told, sign: int = 1) -> None:
+    def add(self, told: TrialEvidence, sign: int = 1) -> None:
         """`sign` -1 takes it back."""
         for where, row in zip(told.wheres, told.inverse, strict=True):
             self._trials[where] += sign
@@ -80,10 +80,10 @@ class ReportsSoFar:
     """The evidence of a run, brought up to date by those trials alone whose paces may have changed: a study of ten
     thousand trials is asked about thousands of times. A memo of the run's state, see `RunView.memo`."""
 
-    def __init__(self, read: Callable[[Mapping[Where, Pace]], Told | None]) -> None:
+    def __init__(self, read: Callable[[Mapping[Where, Pace]], TrialEvidence | None]) -> None:
         self.evidence = Evidence()
         self._read = read
-        self._told: dict[JobId, Told] = {}
+        self._told: dict[JobId, TrialEvidence] = {}
         self._rests_read = 0
         self._running: set[JobId] = set()
 
@@ -91,13 +91,13 @@ class ReportsSoFar:
         """A pace grows while a segment is open, and is kept when it closes. The job then waits, or has come to rest
         since the last look, or was no longer wanted and still running at that time."""
         running = {segment.job for segment in view.segments.values()}
-        rested = {rest.job for rest in view.rests[self._rests_read :]}
+        rested = {rest.job for rest in view.settled[self._rests_read :]}
         waiting = {job for job in view.waiting if view.jobs[job].paces}
         for job in running | self._running | rested | waiting:
             self._replace(job, self._read(paces_of(view.jobs[job], view.segments)))
-        self._rests_read, self._running = len(view.rests), running
+        self._rests_read, self._running = len(view.settled), running
 
-    def _replace(self, job: JobId, told: Told | None) -> None:
+    def _replace(self, job: JobId, told: TrialEvidence | None) -> None:
         before = self._told.pop(job, None)
         if told is not None:
             self._told[job] = told

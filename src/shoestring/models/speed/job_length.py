@@ -47,7 +47,7 @@ class _Gain(NamedTuple):
 
 @dataclass
 class JobLengths:
-    """Derived from `RunView.rests` and nothing else, so that it may be forgotten and made again at any time."""
+    """Derived from `RunView.settled` and nothing else, so that it may be forgotten and made again at any time."""
 
     _read: int = 0
     _seen: dict[Where, _Seen] = field(default_factory=dict)
@@ -107,13 +107,13 @@ class JobLengths:
         return _Gain(pull / precision, precision**-0.5)
 
     def _read_on(self, view: RunView) -> None:
-        for rest in view.rests[self._read :]:
+        for rest in view.settled[self._read :]:
             if rest.status == "finished":
                 for (machine, slots), pace in view.jobs[rest.job].paces.items():
                     if pace.steps and pace.seconds > 0:
                         seen = self._seen.setdefault((machine, slots), _Seen(slot_size=_slot_size(view, machine)))
                         seen.add(math.log(pace.seconds / pace.steps))
-        self._read = len(view.rests)
+        self._read = len(view.settled)
 
 
 def _slot_size(view: RunView, machine: str) -> float:

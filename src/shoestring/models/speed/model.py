@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
-from shoestring.models.speed.evidence import Evidence, ReportsSoFar, Told, Where, paces_of
+from shoestring.models.speed.evidence import Evidence, ReportsSoFar, TrialEvidence, Where, paces_of
 
 Numbers = NDArray[np.floating[Any]]
 
@@ -127,7 +127,7 @@ class _Reader:
         self.prior = prior
         self.listings = {listing.offer.machine: listing for listing in listings}
 
-    def read(self, paces: Mapping[Where, Pace]) -> Told | None:
+    def read(self, paces: Mapping[Where, Pace]) -> TrialEvidence | None:
         """None if it was never seen on a machine that is for sale."""
         prior, wheres = self.prior, tuple(where for where in sorted(paces) if where[0] in self.listings)
         if not wheres:
@@ -139,7 +139,7 @@ class _Reader:
             tuple((one == other) / noise[one] - shared / (noise[one] * noise[other]) for other in range(len(noise)))
             for one in range(len(noise))
         )
-        return Told(wheres, tuple(self._log(where, paces[where]) for where in wheres), inverse)
+        return TrialEvidence(wheres, tuple(self._log(where, paces[where]) for where in wheres), inverse)
 
     def guess_s(self, listing: Listing, slots: int) -> float:
         return prior_step_s(listing, slots, self.prior.cpu_seconds)

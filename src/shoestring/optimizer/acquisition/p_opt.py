@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoestring.optimizer.acquisition.quadrature import Nodes
+from shoestring.optimizer.acquisition.quadrature import QuadratureNodes
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.joint_model import Draws, Values
 
@@ -33,7 +33,7 @@ def information(chance: Numbers) -> Numbers:
     return known
 
 
-def information_after(draws: Draws, rows: Rows, fraction: float, nodes: Nodes) -> Numbers:
+def information_after(draws: Draws, rows: Rows, fraction: float, nodes: QuadratureNodes) -> Numbers:
     """What a run of each of these rows is expected to let know about the best at full size.  Paper: TrimTuner Eq. 2
 
     Differs from the paper: the run may be one on a part of the data. `nodes` are those of one quantity, the objective.

@@ -16,7 +16,7 @@ MOST_NODES = 27
 
 
 @dataclass(frozen=True)
-class Nodes:
+class QuadratureNodes:
     """Standard normal surprises: one line for each node, a column for each quantity; the weights add up to 1."""
 
     surprises: Numbers
@@ -24,7 +24,7 @@ class Nodes:
 
 
 @cache
-def gauss_hermite(roots: int, quantities: int = 1) -> Nodes:
+def gauss_hermite(roots: int, quantities: int = 1) -> QuadratureNodes:
     """Exact for polynomials up to degree 2 `roots` - 1. One root is the mean, and sees nothing of what may surprise.
 
     Paper: TrimTuner section III, quadrature
@@ -33,9 +33,9 @@ def gauss_hermite(roots: int, quantities: int = 1) -> Nodes:
     """
     if roots > 1 and roots**quantities > MOST_NODES:
         far = math.sqrt(quantities) * np.eye(quantities)
-        return Nodes(np.vstack([far, -far]), np.full(2 * quantities, 0.5 / quantities))
+        return QuadratureNodes(np.vstack([far, -far]), np.full(2 * quantities, 0.5 / quantities))
     points, weights = np.polynomial.hermite_e.hermegauss(roots)
     weights = weights / weights.sum()
     places = list(product(range(roots), repeat=quantities))
     surprises = np.array([points[list(place)] for place in places]).reshape(len(places), quantities)
-    return Nodes(surprises, np.array([math.prod(weights[list(place)]) for place in places]))
+    return QuadratureNodes(surprises, np.array([math.prod(weights[list(place)]) for place in places]))

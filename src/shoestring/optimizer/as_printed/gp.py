@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.gp.kernel import NAMES, Frame, Points, Shape
+from shoestring.optimizer.gp.kernel import NAMES, Frame, KernelParameters, RunPoints
 from shoestring.optimizer.history import History
 from shoestring.optimizer.outcome_model import Trend
-from shoestring.optimizer.posterior import Beliefs, Kinds
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.posterior import Beliefs, OutcomeModels
+from shoestring.optimizer.transforms import Transform
 
 _OFF = {"log_e": -10.0, "log_kappa": -10.0, "log_c0": -10.0, "slope": 0.0}
 """Hyper-parameters that the paper's kernel does not have, and where they do nothing."""
@@ -43,9 +43,9 @@ class PrintedFrame(Frame):
             means[place], deviations[place] = value, _HARDLY
         return means, deviations
 
-    def points(self, x: Numbers, log_s: Numbers) -> Points:
+    def points(self, x: Numbers, log_s: Numbers) -> RunPoints:
         t = 1.0 - super().points(x, log_s).p
-        return Points(x, (1.0 - t) ** 2 if self.falling else t, log_s)
+        return RunPoints(x, (1.0 - t) ** 2 if self.falling else t, log_s)
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,16 @@ class PrintedTrend(Trend):
     spread: float = 0.0
     falling: bool = False
 
-    def frame(self, parameter: Rows, smallest: float, scale: Scale, unit: float) -> Frame:  # noqa: ARG002 - no spread
+    def frame(self, parameter: Rows, smallest: float, scale: Transform, unit: float) -> Frame:  # noqa: ARG002 - no spread
         return PrintedFrame(parameter, self.spread, smallest, self.falling)
 
 
-def as_it_is(values: Numbers, minimize: bool) -> Scale:
+def as_it_is(values: Numbers, minimize: bool) -> Transform:
     """An objective without logarithms; of accuracies it is remembered that they end at 1."""
     if minimize:
-        return Scale(False)
+        return Transform(False)
     shares = bool(((values >= 0.0) & (values <= 1.0)).all())
-    return Scale(False, top=1.0) if shares else Scale(False, sign=-1.0)
+    return Transform(False, top=1.0) if shares else Transform(False, sign=-1.0)
 
 
 class PrintedBeliefs(Beliefs):
@@ -75,9 +75,9 @@ class PrintedBeliefs(Beliefs):
     Differs from the paper: hyper-parameters are those of greatest posterior density, with our priors.
     """
 
-    kinds = Kinds(as_it_is, PrintedTrend(falling=True), PrintedTrend(), PrintedTrend(falling=True))
+    kinds = OutcomeModels(as_it_is, PrintedTrend(falling=True), PrintedTrend(), PrintedTrend(falling=True))
 
-    def __init__(self, history: History, starts: Mapping[str, Shape]) -> None:
+    def __init__(self, history: History, starts: Mapping[str, KernelParameters]) -> None:
         super().__init__(replace(history, usd_per_hour=None), starts)
 
     def expected_cost(self, fraction: float, rows: Rows | None = None) -> Numbers:

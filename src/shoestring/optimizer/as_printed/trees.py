@@ -15,8 +15,8 @@ import numpy as np
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
 from shoestring.optimizer.gp.draws import GaussianDraws
 from shoestring.optimizer.joint_model import Prediction
-from shoestring.optimizer.outcome_model import Measured
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.outcome_model import OutcomeData
+from shoestring.optimizer.transforms import Transform
 from shoestring.optimizer.trees.ensemble import grown
 from shoestring.optimizer.trees.posterior import LEAST_DEVIATION, TREES
 
@@ -28,7 +28,7 @@ class PrintedTreeBelief:
     count as if they had measured what was predicted.
     """
 
-    def __init__(self, measured: Measured, scale: Scale, candidates: Candidates, seed: Sequence[int]) -> None:
+    def __init__(self, measured: OutcomeData, scale: Transform, candidates: Candidates, seed: Sequence[int]) -> None:
         self.scale = scale
         self._candidates, self._seed = candidates, seed
         self._x = _columns(candidates.x[measured.rows], np.exp(measured.log_s))

@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.optimize import minimize
 
 from shoestring.optimizer.candidates import Numbers
-from shoestring.optimizer.gp.kernel import Frame, Points, Shape
+from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints
 
 FIRST_STEPS, LATER_STEPS, LATE_STEPS = 60, 12, 5
 """Of L-BFGS: from the mean of the prior, from the hyper-parameters of one observation ago, and from there with so many
@@ -24,7 +24,7 @@ _HOPELESS = 1e10
 class LogPosterior:
     """Of hyper-parameters, given values of unit variance around 0. What does not depend on them is computed once."""
 
-    def __init__(self, points: Points, values: Numbers, frame: Frame) -> None:
+    def __init__(self, points: RunPoints, values: Numbers, frame: Frame) -> None:
         n = len(points)
         self._values, self._p = values, points.p
         self._mean, self._deviation = frame.prior()
@@ -37,7 +37,7 @@ class LogPosterior:
 
     def __call__(self, theta: Numbers) -> tuple[float, Numbers]:
         """The density, up to a constant, and its gradient."""
-        shape, p, n = Shape(theta), self._p, len(self._values)
+        shape, p, n = KernelParameters(theta), self._p, len(self._values)
         scales = 5.0 / shape.lengths**2
         u = np.sqrt(scales @ self._apart).reshape(n, n)
         decay = np.exp(-u)
@@ -80,7 +80,7 @@ class LogPosterior:
         return float(fit), gradient - off / self._deviation
 
 
-def most_likely(points: Points, values: Numbers, frame: Frame, start: Shape | None) -> Shape:
+def most_likely(points: RunPoints, values: Numbers, frame: Frame, start: KernelParameters | None) -> KernelParameters:
     """The hyper-parameters of greatest posterior density near `start`, or near the prior's mean.
 
     Of very many points only some are looked at, evenly spread over the time they came in, the last among them.
@@ -105,4 +105,4 @@ def most_likely(points: Points, values: Numbers, frame: Frame, start: Shape | No
         bounds=list(zip(mean - _FAR * deviation, mean + _FAR * deviation, strict=True)),
         options={"maxiter": steps, "gtol": 1e-3, "ftol": 1e-6},
     )
-    return Shape(found.x if math.isfinite(found.fun) else mean)
+    return KernelParameters(found.x if math.isfinite(found.fun) else mean)

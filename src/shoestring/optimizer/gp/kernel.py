@@ -36,7 +36,7 @@ _LENGTH_DEVIATION = 0.9
 
 
 @dataclass(frozen=True)
-class Points:
+class RunPoints:
     """Runs: rows of candidates, and how much of the data they saw."""
 
     x: Numbers
@@ -53,8 +53,8 @@ class Points:
         """Of each run."""
         return np.broadcast_to(self.doubt, len(self))
 
-    def some(self, which: Rows) -> Points:
-        return Points(self.x[which], self.p[which], self.log_s[which], self.doubts[which])
+    def some(self, which: Rows) -> RunPoints:
+        return RunPoints(self.x[which], self.p[which], self.log_s[which], self.doubts[which])
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Frame:
         """Of the hyper-parameters: means and deviations."""
         return prior(self.parameters)
 
-    def points(self, x: Numbers, log_s: Numbers) -> Points:
+    def points(self, x: Numbers, log_s: Numbers) -> RunPoints:
         p = log_s / math.log(self.smallest) if self.smallest < 1.0 else np.zeros_like(log_s)
-        return Points(x, p, log_s)
+        return RunPoints(x, p, log_s)
 
 
-class Shape:
+class KernelParameters:
     """The hyper-parameters: one length for each parameter, then those of `NAMES`, as the vector that is searched."""
 
     def __init__(self, theta: Numbers) -> None:
@@ -103,14 +103,14 @@ class Shape:
         own: Numbers = line + self.c2 * np.multiply.outer(p, q) + self.e2 * np.minimum.outer(p, q)
         return self.a**2 * own
 
-    def shared(self, a: Points, b: Points, trend: float) -> Numbers:
+    def shared(self, a: RunPoints, b: RunPoints, trend: float) -> Numbers:
         along = trend**2 * np.multiply.outer(a.log_s, b.log_s)
         shared: Numbers = self.c02 + along + self.kappa2 * np.minimum.outer(a.p, b.p)
         return shared
 
 
 def prior(parameters: int) -> tuple[Numbers, Numbers]:
-    """Means and deviations of the normal prior of `Shape.theta`."""
+    """Means and deviations of the normal prior of `KernelParameters.theta`."""
     means = np.concatenate([np.zeros(parameters), _PRIOR_MEAN])
     return means, np.concatenate([np.full(parameters, _LENGTH_DEVIATION), _PRIOR_DEVIATION])
 

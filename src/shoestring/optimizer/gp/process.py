@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from shoestring.errors import DataError
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.gp.kernel import Frame, Points, Shape, matern
+from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints, matern
 
 LEAST_VARIANCE = 1e-10
 """Below this only rounding is left."""
@@ -29,7 +29,7 @@ class Slice:
     """The variance that one measurement adds."""
     explained: Numbers
     """What the data say of each configuration (a column), in independent parts: for covariances with other slices."""
-    point: Points
+    point: RunPoints
 
     def some(self, which: Rows) -> Slice:
         """Of these configurations only."""
@@ -41,15 +41,15 @@ class GP:
     """The posterior given values of about unit variance around 0."""
 
     frame: Frame
-    shape: Shape
-    points: Points
+    shape: KernelParameters
+    points: RunPoints
     whitener: Numbers
     """The inverse of the lower Cholesky factor: it turns covariances with the data into independent parts."""
     whitened: Numbers
     """The values, made independent by it."""
 
     @classmethod
-    def of(cls, points: Points, values: Numbers, shape: Shape, frame: Frame) -> GP:
+    def of(cls, points: RunPoints, values: Numbers, shape: KernelParameters, frame: Frame) -> GP:
         covariance = matern(points.x, points.x, shape.lengths, frame.parameter) * shape.own(points.p, points.p)
         covariance += shape.shared(points, points, frame.trend)
         covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + points.doubt + LEAST_VARIANCE
@@ -117,7 +117,7 @@ class GP:
         whitener[:n, :n] = self.whitener
         whitener[n, :n] = -(row @ self.whitener) / deviation
         whitener[n, n] = 1.0 / deviation
-        points = Points(
+        points = RunPoints(
             np.vstack([self.points.x, x]),
             np.append(self.points.p, here.point.p),
             np.append(self.points.log_s, here.point.log_s),
@@ -125,9 +125,9 @@ class GP:
         )
         return replace(self, points=points, whitener=whitener, whitened=np.append(self.whitened, surprise / deviation))
 
-    def _at(self, fraction: float) -> Points:
+    def _at(self, fraction: float) -> RunPoints:
         return self.frame.points(np.zeros((1, 0)), np.array([math.log(fraction)]))
 
-    def _before(self, a: Points, b: Points) -> float:
+    def _before(self, a: RunPoints, b: RunPoints) -> float:
         """The prior covariance of one configuration with itself, at two fractions."""
         return float((self.shape.own(a.p, b.p) + self.shape.shared(a, b, self.frame.trend))[0, 0])

@@ -12,11 +12,11 @@ from shoestring.optimizer.as_printed.gp import PrintedBeliefs
 from shoestring.optimizer.as_printed.incumbent import Incumbent, answer, as_printed, best_whatever_the_limits
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.filters.filters import ByCea, Filter, NoFilter, Worth
-from shoestring.optimizer.gp.kernel import Shape
+from shoestring.optimizer.gp.kernel import KernelParameters
 from shoestring.optimizer.history import History
 from shoestring.optimizer.joint_model import JointBeliefs
 from shoestring.optimizer.methods.model_based import ByModel, share
-from shoestring.optimizer.methods.protocol import Choice
+from shoestring.optimizer.methods.protocol import NextRun
 from shoestring.optimizer.methods.trimtuner import TrimTuner
 from shoestring.optimizer.observations import FULL, Answer
 from shoestring.optimizer.posterior import Beliefs
@@ -37,10 +37,10 @@ class TrimTunerGpAsPrinted(ByModel):
         super().__init__()
         self._filter, self._incumbent = choose_among, incumbent
 
-    def believe(self, history: History, starts: Mapping[str, Shape]) -> Beliefs:
+    def believe(self, history: History, starts: Mapping[str, KernelParameters]) -> Beliefs:
         return PrintedBeliefs(history, starts)
 
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         search = EntropySearch(beliefs, AS_PRINTED)
         return most_informative(self._filter, beliefs, search.per_cost_within_limits)
 
@@ -53,7 +53,7 @@ class TrimTunerGpAsPrinted(ByModel):
     def first_fraction(self, history: History) -> float:
         return history.problem.smallest
 
-    def first_run(self, history: History) -> Choice | None:
+    def first_run(self, history: History) -> NextRun | None:
         """One configuration drawn by lot, at four sizes.  Paper: TrimTuner Alg. 1 l.3-9"""
         fractions = history.problem.fractions
         sizes = (fractions[:-1] or (FULL,))[:FIRST_SIZES]
@@ -64,7 +64,7 @@ class TrimTunerGpAsPrinted(ByModel):
         row = asked[0] if asked else int(rng.integers(len(history.candidates)))
         for size in sizes:
             if history.untried[row, fractions.index(size)]:
-                return Choice(row, size, f"one configuration at {len(sizes)} sizes first: {share(size)}")
+                return NextRun(row, size, f"one configuration at {len(sizes)} sizes first: {share(size)}")
         return None
 
 
@@ -78,7 +78,7 @@ class Fabolas(TrimTunerGpAsPrinted):
     def __init__(self) -> None:
         super().__init__(NoFilter(), best_whatever_the_limits)
 
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         return most_informative(self._filter, beliefs, EntropySearch(beliefs, UNLIMITED).per_cost)
 
 
@@ -93,14 +93,14 @@ class TrimTunerGp(TrimTuner):
         super().__init__()
         self._filter = choose_among
 
-    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> Choice:  # noqa: ARG002 - it looks for the best itself
+    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> NextRun:  # noqa: ARG002 - it looks for the best itself
         search = EntropySearch(beliefs, CORRECTED)
         return most_informative(self._filter, beliefs, search.per_cost_within_limits)
 
 
-def most_informative(among: Filter, beliefs: JointBeliefs, acquisition: Callable[[Rows, float], Numbers]) -> Choice:
+def most_informative(among: Filter, beliefs: JointBeliefs, acquisition: Callable[[Rows, float], Numbers]) -> NextRun:
     """The run of the largest acquisition that the filter finds."""
     fractions = beliefs.history.problem.fractions
     row, place = divmod(among.best(Worth(beliefs, acquisition)), len(fractions))
     fraction = fractions[place]
-    return Choice(row, fraction, f"most to be learned about the best for its cost, on {share(fraction)}")
+    return NextRun(row, fraction, f"most to be learned about the best for its cost, on {share(fraction)}")

@@ -10,11 +10,11 @@ import numpy as np
 
 from shoestring.optimizer.acquisition.mf_eic import log_eic, log_expected_improvement
 from shoestring.optimizer.candidates import Numbers
-from shoestring.optimizer.gp.kernel import Shape
+from shoestring.optimizer.gp.kernel import KernelParameters
 from shoestring.optimizer.history import Flags, History
 from shoestring.optimizer.incumbent import levels, recommended
 from shoestring.optimizer.initial_design import spread
-from shoestring.optimizer.methods.protocol import Choice, Memory
+from shoestring.optimizer.methods.protocol import Memory, NextRun
 from shoestring.optimizer.observations import FULL, Answer
 from shoestring.optimizer.posterior import Beliefs
 from shoestring.optimizer.recommendation import measured_answer
@@ -40,10 +40,10 @@ class ByModel(ABC):
     """While the first runs all come to the same, so many times as many are made."""
 
     def __init__(self) -> None:
-        self._starts: Mapping[str, Shape] = {}
+        self._starts: Mapping[str, KernelParameters] = {}
         self._known: tuple[History, Beliefs] | None = None
 
-    def choose(self, history: History) -> Choice:
+    def choose(self, history: History) -> NextRun:
         first = self.first_run(history) or self._by_lot(history)
         if first is not None:
             return first
@@ -61,16 +61,16 @@ class ByModel(ABC):
         return {"shapes": {name: shape.theta.tolist() for name, shape in self._starts.items()}}
 
     def recall(self, memory: Memory) -> None:
-        self._starts = {name: Shape(np.array(theta)) for name, theta in memory["shapes"].items()}
+        self._starts = {name: KernelParameters(np.array(theta)) for name, theta in memory["shapes"].items()}
 
     def first_fraction(self, history: History) -> float:  # noqa: ARG002 - of some methods
         return FULL
 
     @abstractmethod
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         """The next run, once there is something to believe."""
 
-    def first_run(self, history: History) -> Choice | None:
+    def first_run(self, history: History) -> NextRun | None:
         """The next of the runs that are made whatever they tell, if there is one left."""
         fraction = self.first_fraction(history)
         left = history.untried[:, history.problem.fractions.index(fraction)]
@@ -79,10 +79,10 @@ class ByModel(ABC):
             rows = spread(history.candidates, self.first_runs, history.problem.seed, turn)
             for row in rows[begun:] + rows[:begun]:
                 if left[row]:
-                    return Choice(row, fraction, f"one of the first, spread over the space, on {share(fraction)}")
+                    return NextRun(row, fraction, f"one of the first, spread over the space, on {share(fraction)}")
         return None
 
-    def _by_lot(self, history: History) -> Choice | None:
+    def _by_lot(self, history: History) -> NextRun | None:
         """While no run has told an objective; None when models can choose."""
         if any(math.isfinite(seen.objective) for seen in history.observations):
             return None
@@ -91,9 +91,11 @@ class ByModel(ABC):
         rng = np.random.default_rng([history.problem.seed, 2, len(history.observations) + len(history.pending)])
         if not left.any():
             left, fraction = history.untried[:, -1], FULL
-        return Choice(int(rng.choice(np.flatnonzero(left))), fraction, "drawn by lot: no run has told an objective yet")
+        return NextRun(
+            int(rng.choice(np.flatnonzero(left))), fraction, "drawn by lot: no run has told an objective yet"
+        )
 
-    def believe(self, history: History, starts: Mapping[str, Shape]) -> Beliefs:
+    def believe(self, history: History, starts: Mapping[str, KernelParameters]) -> Beliefs:
         """The models of this method, fitted from these hyper-parameters on."""
         return Beliefs(history, starts)
 
@@ -107,23 +109,23 @@ class ByModel(ABC):
 class Ei(ByModel):
     """Expected improvement on the best objective measured on all of the data, without regard to limits."""
 
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         history = beliefs.history
         whole = [row for row, seen in history.measured.items() if math.isfinite(seen.objective) and not seen.killed]
         ahead = beliefs.objective.at(FULL)
         best = levels(beliefs)[whole].min() if whole else ahead.mean.min()
         worth = log_expected_improvement(ahead.mean, ahead.deviation, float(best))
-        return Choice(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement")
+        return NextRun(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement")
 
 
 class Eic(ByModel):
     """Expected improvement times the chance to keep all limits, always on all of the data."""
 
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         history = beliefs.history
         best = history.best_measured()
         worth = self.weighed(log_eic(beliefs, None if best is None else float(levels(beliefs)[best])), beliefs)
-        return Choice(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement under the limits")
+        return NextRun(largest(worth, history.untried[:, -1]), FULL, "largest expected improvement under the limits")
 
     def weighed(self, worth: Numbers, beliefs: Beliefs) -> Numbers:  # noqa: ARG002 - of the method below
         return worth

@@ -17,7 +17,7 @@ Memory = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NextRun:
     """The next run: a row of the candidates, on this fraction of the data."""
 
     row: int
@@ -31,7 +31,7 @@ class Method(Protocol):
     gives_up: bool
     """May runs on parts of the data be ended early, as soon as their configurations cannot keep a limit any more?"""
 
-    def choose(self, history: History) -> Choice: ...
+    def choose(self, history: History) -> NextRun: ...
 
     def recommend(self, history: History) -> Answer: ...
 
@@ -42,15 +42,15 @@ class Method(Protocol):
     def recall(self, memory: Memory) -> None: ...
 
 
-class AtRandom:
+class RandomMethod:
     """Every candidate once, on all of the data, in an order drawn by lot."""
 
     near_the_best = False
     gives_up = False
 
-    def choose(self, history: History) -> Choice:
+    def choose(self, history: History) -> NextRun:
         rng = np.random.default_rng([history.problem.seed, 1, len(history.observations), len(history.pending)])
-        return Choice(int(rng.choice(np.flatnonzero(history.untried[:, -1]))), FULL, "drawn by lot")
+        return NextRun(int(rng.choice(np.flatnonzero(history.untried[:, -1]))), FULL, "drawn by lot")
 
     def recommend(self, history: History) -> Answer:
         return measured_answer(history)

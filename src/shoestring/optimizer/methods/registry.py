@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from shoestring.optimizer.methods.entropy import Fabolas, TrimTunerGp, TrimTunerGpAsPrinted
 from shoestring.optimizer.methods.model_based import Ei, Eic, EicPerDollar, EicPerDollarFromTwo
-from shoestring.optimizer.methods.protocol import AtRandom, Method
+from shoestring.optimizer.methods.protocol import Method, RandomMethod
 from shoestring.optimizer.methods.tree_entropy import TrimTunerDt, TrimTunerDtAsPrinted
 from shoestring.optimizer.methods.trimtuner import TrimTuner
 
@@ -21,5 +21,5 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "eic": Eic,
     "eic_usd": EicPerDollar,
     "eic_usd_2": EicPerDollarFromTwo,
-    "random": AtRandom,
+    "random": RandomMethod,
 }

@@ -16,7 +16,7 @@ from shoestring.optimizer.candidates import Numbers
 from shoestring.optimizer.history import History
 from shoestring.optimizer.incumbent import favourite, levels, log_expected_value
 from shoestring.optimizer.methods.model_based import ByModel, largest, share
-from shoestring.optimizer.methods.protocol import Choice, Memory
+from shoestring.optimizer.methods.protocol import Memory, NextRun
 from shoestring.optimizer.observations import FULL
 from shoestring.optimizer.posterior import Beliefs
 from shoestring.values import Config
@@ -53,23 +53,23 @@ class TrimTuner(ByModel):
     def first_fraction(self, history: History) -> float:
         return history.problem.smallest
 
-    def by_model(self, beliefs: Beliefs) -> Choice:
+    def by_model(self, beliefs: Beliefs) -> NextRun:
         history = beliefs.history
         full_left = history.untried[:, -1]
         leader = favourite(beliefs)
         self._watch(history.candidates.configs[leader], len(history.observations))
         if self._stayed >= SETTLED and full_left[leader]:
-            return Choice(leader, FULL, f"the favourite for {self._stayed} observations: time to measure it")
+            return NextRun(leader, FULL, f"the favourite for {self._stayed} observations: time to measure it")
         gain = self._gain(beliefs, leader)
         anchor = self._anchor(beliefs, gain)
         if anchor is not None:
             return anchor
         return self.worth_most(beliefs, gain)
 
-    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> Choice:
+    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> NextRun:
         """The run to learn most from, where no rule asks for another."""
         row, fraction = best_run(beliefs, gain)
-        return Choice(row, fraction, f"most improvement to be learned for a dollar, on {share(fraction)}")
+        return NextRun(row, fraction, f"most improvement to be learned for a dollar, on {share(fraction)}")
 
     def _gain(self, beliefs: Beliefs, leader: int) -> Numbers:
         """What each candidate promises: to improve on the best measured, else on what is predicted of the favourite.
@@ -87,7 +87,7 @@ class TrimTuner(ByModel):
             self._stayed = self._stayed + 1 if leader == self._favourite else 1
             self._favourite, self._seen = leader, seen
 
-    def _anchor(self, beliefs: Beliefs, gain: Numbers) -> Choice | None:
+    def _anchor(self, beliefs: Beliefs, gain: Numbers) -> NextRun | None:
         """The full run with the most expected improvement for a dollar, if small runs have cost as much by now."""
         history = beliefs.history
         if any(fraction == FULL for _, fraction in history.pending):
@@ -105,4 +105,4 @@ class TrimTuner(ByModel):
         row = largest(gain - np.log(cost), history.untried[:, -1])
         if small < MOST_SMALL_RUNS and not spent >= cost[row]:
             return None
-        return Choice(row, FULL, f"{small} runs on parts of the data call for one on all of it")
+        return NextRun(row, FULL, f"{small} runs on parts of the data call for one on all of it")

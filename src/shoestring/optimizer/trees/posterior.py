@@ -19,8 +19,8 @@ import numpy as np
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
 from shoestring.optimizer.joint_model import Prediction
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.outcome_model import Measured, Trend
-from shoestring.optimizer.transforms import Scale
+from shoestring.optimizer.outcome_model import OutcomeData, Trend
+from shoestring.optimizer.transforms import Transform
 from shoestring.optimizer.trees.ensemble import Forest, NodeNumbers, grown
 
 LOT = 1e-6
@@ -78,8 +78,8 @@ class TreeBelief:
 
     def __init__(
         self,
-        measured: Measured,
-        scale: Scale,
+        measured: OutcomeData,
+        scale: Transform,
         trend: Trend,
         candidates: Candidates,
         smallest: float,

@@ -23,7 +23,7 @@ from shoestring.units import show_duration
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.model import LifetimeModel
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 UNTIMED_EVERY_S = 900.0
 """Until a job of the run has been timed, nobody knows how much work is left."""
@@ -32,12 +32,12 @@ LEAST_EVERY_S = 60.0
 
 
 @dataclass(frozen=True)
-class Programme:
-    lives: Lives
+class ByLifetime:
+    lifetimes: LifetimeSource
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.CheckpointSaved, e.RevocationNoticed})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        for decision in list(state.taken):
+        for decision in list(state.decided):
             if isinstance(decision, d.StartSegment):
                 yield from self._plan(state, decision.segment, saved=False)
         if isinstance(event, e.CheckpointSaved):
@@ -50,7 +50,7 @@ class Programme:
         if segment is None or segment.halting:
             return
         leases = [state.leases[lease] for lease in segment.leases]
-        model = self.lives.of(state, state.listings[leases[0].offer])
+        model = self.lifetimes.for_offer(state, state.listings[leases[0].offer])
         if model is None:
             return  # nobody takes it away
         age_s = min((state.now - lease.granted_at for lease in leases if lease.granted_at is not None), default=0.0)

@@ -28,7 +28,7 @@ class OnNotice:
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.CheckpointSaved, e.RevocationNoticed})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        for decision in list(state.taken):
+        for decision in list(state.decided):
             if isinstance(decision, d.StartSegment):
                 yield from self._plan(state, decision.segment)
         if isinstance(event, e.CheckpointSaved):

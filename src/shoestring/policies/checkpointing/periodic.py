@@ -22,7 +22,7 @@ class Periodic:
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        for decision in list(state.taken):
+        for decision in list(state.decided):
             if isinstance(decision, d.StartSegment):
                 yield d.PlanSaves(
                     segment=decision.segment,

@@ -31,7 +31,7 @@ class Retention:
                 yield from _drop(job.checkpoints, "its trial was dropped while it was saving")
             else:
                 yield from _drop(job.checkpoints[:-keep], f"{keep} newer ones are safe")
-        for decision in list(state.taken):
+        for decision in list(state.decided):
             if isinstance(decision, d.DropJob) and decision.job != state.best:
                 yield from _drop(state.jobs[decision.job].checkpoints, "its trial was dropped")
             elif isinstance(decision, d.Conclude):

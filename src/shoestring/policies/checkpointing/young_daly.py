@@ -15,12 +15,12 @@ from shoestring.policies.checkpointing.on_notice import save_and_leave
 from shoestring.units import show_duration
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 
 @dataclass(frozen=True)
 class YoungDaly:
-    lives: Lives
+    lifetimes: LifetimeSource
     mean_life_s: float | None = None
     """None: that of the machine's own lifetime model, which is fair. The literature often has an hour."""
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
@@ -28,9 +28,9 @@ class YoungDaly:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         from shoestring.models.lifetimes.checkpoint_schedule import young_daly_s
 
-        for decision in list(state.taken):
+        for decision in list(state.decided):
             if isinstance(decision, d.StartSegment):
-                model = self.lives.of(state, state.listings[state.leases[decision.leases[0]].offer])
+                model = self.lifetimes.for_offer(state, state.listings[state.leases[decision.leases[0]].offer])
                 if model is None:
                     continue  # nobody takes it away
                 mean_s = self.mean_life_s or model.mean_s() / len(decision.leases)

@@ -49,7 +49,7 @@ class Closing:
             )
         if _deadline_is_near(state, event) and state.phase == "running":
             yield d.WindDown(why="the deadline is near")
-        for segment in list(state.leaving):
+        for segment in list(state.draining):
             yield _leave(state, segment)
         if state.phase == "running":
             yield from self._notice_the_end(state)
@@ -59,7 +59,7 @@ class Closing:
     def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
         if _holds(state) or state.thinking or any(_may_bring_work(state, name) for name in state.timers):
             return
-        refused = [wish for wish in state.taken if isinstance(wish, d.Refused)]
+        refused = [wish for wish in state.decided if isinstance(wish, d.Refused)]
         if refused:
             yield d.WindDown(why=f"no machine can be paid any more: {refused[-1].why}")
         elif not state.waiting:
@@ -79,7 +79,7 @@ class Closing:
 def _holds(state: RunView) -> bool:
     """Is a machine held that counts? One that is still on its way does only while somebody waits for it: in the queue
     of a busy cluster it may be on its way for days."""
-    return bool(state.leases) if state.waiting else len(state.leases) > len(state.coming)
+    return bool(state.leases) if state.waiting else len(state.leases) > len(state.pending)
 
 
 def _may_bring_work(state: RunView, timer: str) -> bool:

@@ -13,7 +13,7 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.on_demand import on_demand_offers
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
-from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import rent_missing
 
@@ -26,7 +26,7 @@ class Cheapest:
     """In the last share of the time to the deadline new machines are on-demand ones: a revocation then could not be
     made good any more."""
     idle_s: float = 120.0
-    gathers: bool = False
+    consolidates: bool = False
     """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
     so that those it leaves can be given back."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
@@ -34,10 +34,10 @@ class Cheapest:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running":
             return
-        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from start_waiting_jobs(state, widest_first=self.consolidates)
         yield from rent_missing(state, self._ranked)
-        if self.gathers:
-            yield from gather(state)
+        if self.consolidates:
+            yield from consolidate(state)
         yield from release_idle(state, self.idle_s)
 
     def _ranked(self, state: RunView) -> list[tuple[Offer, str]]:

@@ -12,7 +12,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, start_waiting_jobs
-from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import rent_missing
 
@@ -20,7 +20,7 @@ from shoestring.policies.placement.renting.rent import rent_missing
 @dataclass(frozen=True)
 class OnDemand:
     idle_s: float = 120.0
-    gathers: bool = False
+    consolidates: bool = False
     """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
     so that those it leaves can be given back."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
@@ -31,10 +31,10 @@ class OnDemand:
         if state.waiting and not state.memo(self, lambda: on_demand_offers(state)):
             yield d.WindDown(why="every machine on offer is a spot machine, and only on-demand ones are wanted")
             return
-        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from start_waiting_jobs(state, widest_first=self.consolidates)
         yield from rent_missing(state, on_demand_offers)
-        if self.gathers:
-            yield from gather(state)
+        if self.consolidates:
+            yield from consolidate(state)
         yield from release_idle(state, self.idle_s)
 
 

@@ -86,7 +86,7 @@ def _named(state: RunView, config: Config) -> list[Listing]:
 
 def _stay_where_they_run(state: RunView) -> Iterator[d.Decision]:
     """Whoever runs is where its configuration says, whatever a new order to run it left out."""
-    for job_id in dict.fromkeys(order.job for order in state.taken if isinstance(order, d.RunJob)):
+    for job_id in dict.fromkeys(order.job for order in state.decided if isinstance(order, d.RunJob)):
         job = state.jobs[job_id]
         if job.segment is None:
             continue

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shoestring.kernel.policy import Policy
-from shoestring.policies.checkpointing.by_lifetime import Programme
+from shoestring.policies.checkpointing.by_lifetime import ByLifetime
 from shoestring.policies.checkpointing.on_notice import OnNotice
 from shoestring.policies.checkpointing.periodic import Periodic
 from shoestring.policies.checkpointing.young_daly import YoungDaly
-from shoestring.recipes.options.model_files import known_lives
+from shoestring.recipes.options.model_files import known_lifetimes
 from shoestring.recipes.options.parse import Options
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 SAVE_EVERY_S = 900.0
 HOUR_S = 3600.0
 CHECKPOINTING = ("periodic", "on_notice", "programme", "young_daly", "young_daly_1h", "none")
 
 
-def saving(options: Options, default: str, lives: Lives | None = None) -> tuple[Policy, ...]:
+def saving(options: Options, default: str, lifetimes: LifetimeSource | None = None) -> tuple[Policy, ...]:
     """The policy that says when to save. With none, workers still save when a notice tells them to leave."""
     word = options.word("checkpointing", (default, *(name for name in CHECKPOINTING if name != default)))
     match word:
@@ -30,7 +30,7 @@ def saving(options: Options, default: str, lives: Lives | None = None) -> tuple[
             return (OnNotice(),)
         case "none":
             return ()
-    lives = lives or known_lives(options)
+    lifetimes = lifetimes or known_lifetimes(options)
     if word == "programme":
-        return (Programme(lives),)
-    return (YoungDaly(lives, mean_life_s=HOUR_S if word == "young_daly_1h" else None),)
+        return (ByLifetime(lifetimes),)
+    return (YoungDaly(lifetimes, mean_life_s=HOUR_S if word == "young_daly_1h" else None),)

@@ -16,7 +16,7 @@ from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.pinned_file import FileOption
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
     from shoestring.models.revocation.saved import AnyModel, SavedModel
 
 
@@ -75,10 +75,10 @@ LIFETIMES, KNOWN = "lifetimes", "known"
 LIFETIMES_FILE = FileOption(LIFETIMES, (KNOWN,), "lifetime model", "shoestring lifetimes fit")
 
 
-def known_lives(options: Options) -> Lives:
+def known_lifetimes(options: Options) -> LifetimeSource:
     """Who lives how long."""
     from shoestring.models.lifetimes.saved import decoded
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
     named = options.text(LIFETIMES, KNOWN)
-    return Lives() if named == KNOWN else Lives(decoded(*LIFETIMES_FILE.read(named)))
+    return LifetimeSource() if named == KNOWN else LifetimeSource(decoded(*LIFETIMES_FILE.read(named)))

@@ -49,13 +49,13 @@ def placed(kind: type[Placement], options: Options, *, elastic: bool, widths: bo
         return (AsPrinted(risk=chosen_risk(options, AsPrinted.risk)),)
     idle_s = 0.0 if elastic else kind.idle_s
     if issubclass(kind, CheapestStep):
-        return (*rotation, kind(risk=chosen_risk(options, kind.risk), idle_s=idle_s, gathers=elastic))
+        return (*rotation, kind(risk=chosen_risk(options, kind.risk), idle_s=idle_s, consolidates=elastic))
     if options.asked("revocations"):
         raise SpecError(
             f"options.revocations={options.spec.options['revocations']!r}: this placement asks no revocation model",
             hint="use placement='cheapest_step', 'refund_seeking' or 'as_printed'",
         )
-    return (*rotation, kind(idle_s=idle_s, gathers=elastic))
+    return (*rotation, kind(idle_s=idle_s, consolidates=elastic))
 
 
 def pinning(spec: RunSpec, kind: type[Placement | SciSpot]) -> tuple[Pinning, ...]:

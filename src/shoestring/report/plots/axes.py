@@ -25,7 +25,7 @@ _ROUND_TIMES_S = (
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """Values between `low` and `high` onto pixels; upside down when `to_px` is less than `from_px`."""
 
     low: float
@@ -99,7 +99,7 @@ def as_times(values: Sequence[float]) -> list[str]:
     return ["0" if value == 0 else show_duration(value) for value in values]
 
 
-def bottom_axis(scale: Scale, y: float, values: Sequence[float], texts: Sequence[str], name: str = "") -> str:
+def bottom_axis(scale: AxisScale, y: float, values: Sequence[float], texts: Sequence[str], name: str = "") -> str:
     marks = [
         tag("line", x1=scale(value), x2=scale(value), y1=y, y2=y + 4, class_="axis")
         + label(scale(value), y + 16, text, anchor="middle")
@@ -109,7 +109,9 @@ def bottom_axis(scale: Scale, y: float, values: Sequence[float], texts: Sequence
     return tag("line", x1=scale.from_px, x2=scale.to_px, y1=y, y2=y, class_="axis") + "".join(marks) + named
 
 
-def left_axis(scale: Scale, left: float, right: float, values: Sequence[float], texts: Sequence[str], name: str) -> str:
+def left_axis(
+    scale: AxisScale, left: float, right: float, values: Sequence[float], texts: Sequence[str], name: str
+) -> str:
     """Hairlines across, figures to their left; what they count stands level above, as nobody likes to tilt the head."""
     marks = [
         tag("line", x1=left, x2=right, y1=scale(value), y2=scale(value), class_="grid")

@@ -17,7 +17,7 @@ from shoestring.kernel.types import EndCause, JobId, LeaseId, Offer, SegmentId
 
 
 @dataclass(slots=True, kw_only=True)
-class Stretch:
+class TrialInterval:
     """One trial on one machine, without a break."""
 
     trial: int
@@ -36,7 +36,7 @@ class Held:
     cause: EndCause | None = None
     """None as long as it is held."""
     charged_usd: float = 0.0
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[TrialInterval] = field(default_factory=list)
 
     @property
     def taken_away(self) -> bool:
@@ -50,7 +50,7 @@ class Chronicle:
         """When the last thing happened."""
         self._started_at = 0.0
         self._asked: dict[LeaseId, Held] = {}
-        self._running: dict[SegmentId, tuple[Stretch, ...]] = {}
+        self._running: dict[SegmentId, tuple[TrialInterval, ...]] = {}
         self._numbers: dict[JobId, int] = {}
         for entry in entries:
             self.add(entry)
@@ -115,7 +115,7 @@ class Chronicle:
     def _started(self, order: d.StartSegment, at_s: float) -> None:
         stretches = []
         for lease in order.leases:
-            stretch = Stretch(trial=self._numbers[order.job], began_s=at_s)
+            stretch = TrialInterval(trial=self._numbers[order.job], began_s=at_s)
             self._asked[lease].stretches.append(stretch)
             stretches.append(stretch)
         self._running[order.segment] = tuple(stretches)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Job
 from shoestring.kernel.spec import RunSpec
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import LARGEST, Scale
+from shoestring.report.plots.axes import LARGEST, AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, count, figure, legend, no_figure
 from shoestring.report.plots.svg import Point, line_path, shortened, tag, thin, words
 from shoestring.report.trials import show_config
@@ -46,8 +46,8 @@ def learning_curves(spec: RunSpec, jobs: Iterable[Job], best: Job | None) -> str
     span = span_of([value for job in chosen for value in job.values if _drawable(value)], spec)
     first = min(job.steps[0] for job in chosen)
     last = max(job.steps[-1] for job in chosen)
-    across = Scale(first, last, LEFT, RIGHT) if last > first else Scale(first - 1, first + 1, LEFT, RIGHT)
-    up = Scale(span.low, span.high, _BOTTOM, _TOP, span.log)
+    across = AxisScale(first, last, LEFT, RIGHT) if last > first else AxisScale(first - 1, first + 1, LEFT, RIGHT)
+    up = AxisScale(span.low, span.high, _BOTTOM, _TOP, span.log)
     best = next((job for job in chosen if job is best), None)
     lines = [_curve(spec, job, "best" if job is best else _class(job), across, up) for job in _best_last(chosen, best)]
     window = {"x": LEFT - 6, "y": _TOP, "width": RIGHT - LEFT + 12, "height": _BOTTOM - _TOP}
@@ -118,7 +118,7 @@ def _best_last(jobs: Sequence[Job], best: Job | None) -> list[Job]:
     return sorted(jobs, key=lambda job: (job is best, _class(job) == "going"))
 
 
-def _axes(metric: str, across: Scale, up: Scale) -> Iterator[str]:
+def _axes(metric: str, across: AxisScale, up: AxisScale) -> Iterator[str]:
     at = axes.log_ticks(up.low, up.high) if up.log else axes.ticks(up.low, up.high)
     name = f"{shortened(metric, 60)} (log scale)" if up.log else shortened(metric, 60)
     yield axes.left_axis(up, LEFT, RIGHT, at, axes.as_powers(at) if up.log else axes.as_numbers(at), name)
@@ -126,7 +126,7 @@ def _axes(metric: str, across: Scale, up: Scale) -> Iterator[str]:
     yield axes.bottom_axis(across, _BOTTOM, steps, [f"{step:,.0f}" for step in steps], "step")
 
 
-def _curve(spec: RunSpec, job: Job, class_: str, across: Scale, up: Scale) -> str:
+def _curve(spec: RunSpec, job: Job, class_: str, across: AxisScale, up: AxisScale) -> str:
     told = f"trial {job.number}, {job.status}: {spec.metric} {show_number(job.best)}, {show_config(job.config)}"
     runs = [thin(run, _COLUMN_PX) for run in _unbroken(job, across, up)]
     dots = [run[0] for run in runs if len(run) == 1]
@@ -139,7 +139,7 @@ def _curve(spec: RunSpec, job: Job, class_: str, across: Scale, up: Scale) -> st
     return tag("g", tag("title", words(shortened(told, 240))), *marks)
 
 
-def _unbroken(job: Job, across: Scale, up: Scale) -> Iterator[list[Point]]:
+def _unbroken(job: Job, across: AxisScale, up: AxisScale) -> Iterator[list[Point]]:
     """The curve in pixels, in pieces: a value that is no number leaves a gap."""
     piece: list[Point] = []
     for step, value in zip(job.steps, job.values, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, STYLE, WIDTH
 from shoestring.report.plots.svg import Point, label, line_path, shortened, step_path, tag, thin, words
 
@@ -20,7 +20,7 @@ _THIN, _THICK = "1.2", "1.8"
 
 
 @dataclass(frozen=True)
-class Line:
+class SurvivalLine:
     """A share over ages in seconds, from left to right."""
 
     name: str
@@ -36,7 +36,7 @@ class Line:
 @dataclass(frozen=True)
 class Panel:
     name: str
-    lines: Sequence[Line]
+    lines: Sequence[SurvivalLine]
 
 
 def lifetimes_picture(title: str, panels: Sequence[Panel]) -> str:
@@ -60,7 +60,7 @@ def lifetimes_picture(title: str, panels: Sequence[Panel]) -> str:
 def _panel(panel: Panel, top: float) -> list[str]:
     lines = panel.lines
     end_s = max((line.points[-1][0] for line in lines), default=1.0)
-    across, up = Scale(0.0, max(1.0, end_s), LEFT, _PLOT_RIGHT), Scale(0.0, 1.0, top + _PANEL, top)
+    across, up = AxisScale(0.0, max(1.0, end_s), LEFT, _PLOT_RIGHT), AxisScale(0.0, 1.0, top + _PANEL, top)
     moments, shares = axes.time_ticks(end_s), [0.0, 0.25, 0.5, 0.75, 1.0]
     drawn = [
         axes.left_axis(up, LEFT, _PLOT_RIGHT, shares, [f"{share:.0%}" for share in shares], panel.name),
@@ -78,7 +78,7 @@ def _panel(panel: Panel, top: float) -> list[str]:
     return drawn
 
 
-def _stroke(line: Line) -> str:
+def _stroke(line: SurvivalLine) -> str:
     colour = "var(--ink)" if line.colour is None else _COLOURS[line.colour % len(_COLOURS)]
     dash = "; stroke-dasharray: 6 4" if line.dashed else ""
     return f"stroke: {colour}; stroke-width: {_THIN if line.dashed else _THICK}{dash}"

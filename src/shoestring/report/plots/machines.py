@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from shoestring.kernel.types import LOCAL
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, count, figure, legend, no_figure
-from shoestring.report.plots.journal_pass import Chronicle, Held, Stretch
+from shoestring.report.plots.journal_pass import Chronicle, Held, TrialInterval
 from shoestring.report.plots.spending import time_scale
 from shoestring.report.plots.svg import box_path, label, shortened, tag, words
 from shoestring.units import show_duration, show_usd
@@ -48,14 +48,14 @@ def machine_bars(told: Chronicle, deadline_s: float) -> str:
     return figure("machines", _HEADING, description, bottom + 40, body, legend(keys), caption)
 
 
-def _while_held(shown: list[Held], now_s: float) -> Scale:
+def _while_held(shown: list[Held], now_s: float) -> AxisScale:
     """Of a long run only the part in which the machines shown were there."""
-    return Scale(0.0, max(1.0, *(_until(machine.ended_s, now_s) for machine in shown)), LEFT, RIGHT)
+    return AxisScale(0.0, max(1.0, *(_until(machine.ended_s, now_s) for machine in shown)), LEFT, RIGHT)
 
 
-def lanes(stretches: list[Stretch], now_s: float) -> list[list[Stretch]]:
+def lanes(stretches: list[TrialInterval], now_s: float) -> list[list[TrialInterval]]:
     """Trials that ran at the same time in lanes of their own, as few as will do."""
-    found: list[list[Stretch]] = []
+    found: list[list[TrialInterval]] = []
     for stretch in sorted(stretches, key=lambda stretch: stretch.began_s):
         free = (lane for lane in found if _until(lane[-1].ended_s, now_s) <= stretch.began_s)
         lane = next(free, None)
@@ -66,7 +66,7 @@ def lanes(stretches: list[Stretch], now_s: float) -> list[list[Stretch]]:
     return found
 
 
-def _rows(shown: list[Held], across: Scale, now_s: float) -> Iterator[str]:
+def _rows(shown: list[Held], across: AxisScale, now_s: float) -> Iterator[str]:
     above = ""
     for row, machine in enumerate(shown):
         y = _TOP + row * (_BAR + _GAP)
@@ -77,7 +77,7 @@ def _rows(shown: list[Held], across: Scale, now_s: float) -> Iterator[str]:
         yield _bar(machine, y, across, now_s)
 
 
-def _bar(machine: Held, y: float, across: Scale, now_s: float) -> str:
+def _bar(machine: Held, y: float, across: AxisScale, now_s: float) -> str:
     begin, end = across(machine.began_s or 0.0), across(_until(machine.ended_s, now_s))
     kind = _end(machine)
     marks = [tag("rect", x=begin, y=y, width=max(end - begin, 1.0), height=_BAR, class_=f"bar {kind}")]
@@ -90,7 +90,7 @@ def _bar(machine: Held, y: float, across: Scale, now_s: float) -> str:
     return tag("g", tag("title", words(_told(machine, now_s))), *marks)
 
 
-def _trials(beside: list[list[Stretch]], y: float, across: Scale, now_s: float) -> tuple[str, list[str]]:
+def _trials(beside: list[list[TrialInterval]], y: float, across: AxisScale, now_s: float) -> tuple[str, list[str]]:
     """The stretches as one path, and numbers where one fits."""
     height = _BAR / len(beside)
     boxes: list[str] = []
@@ -103,7 +103,7 @@ def _trials(beside: list[list[Stretch]], y: float, across: Scale, now_s: float) 
     return "".join(boxes), numbers
 
 
-def _boxes(lane: list[Stretch], across: Scale, now_s: float) -> list[tuple[float, float, str]]:
+def _boxes(lane: list[TrialInterval], across: AxisScale, now_s: float) -> list[tuple[float, float, str]]:
     """From where to where each trial ran, in pixels. Neighbours too narrow to tell apart become one box."""
     found: list[tuple[float, float, str]] = []
     for stretch in lane:

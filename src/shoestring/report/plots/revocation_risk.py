@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, STYLE, WIDTH
 from shoestring.report.plots.svg import Point, label, line_path, step_path, tag, thin, words
 
@@ -24,10 +24,10 @@ def risk_picture(
 ) -> str:
     """An SVG file. Points are (seconds since the beginning, dollars or chance); `since` says when that was."""
     end_s = max(1.0, prices[-1][0], chances[-1][0])
-    across = Scale(0.0, end_s, LEFT, RIGHT)
+    across = AxisScale(0.0, end_s, LEFT, RIGHT)
     lowest, highest = min(price for _, price in prices), max(maximum, *(price for _, price in prices))
-    dollars = Scale(lowest * 0.9, highest * 1.1, _PRICES[1], _PRICES[0], log=True)
-    risk = Scale(0.0, 1.0, _RISK[1], _RISK[0])
+    dollars = AxisScale(lowest * 0.9, highest * 1.1, _PRICES[1], _PRICES[0], log=True)
+    risk = AxisScale(0.0, 1.0, _RISK[1], _RISK[0])
     moments, levels, shares = axes.time_ticks(end_s), axes.log_ticks(dollars.low, dollars.high), [0.0, 0.5, 1.0]
     drawn = thin([(across(at), dollars(price)) for at, price in prices], 1.0)
     body = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shoestring.report.plots import axes
-from shoestring.report.plots.axes import Scale
+from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, count, figure, legend, no_figure
 from shoestring.report.plots.journal_pass import Chronicle
 from shoestring.report.plots.svg import Point, label, px, step_path, tag, thin, words
@@ -23,18 +23,18 @@ else into a corner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SpendingLimits:
     budget_usd: float
     deadline_s: float
 
 
-def time_scale(told: Chronicle, deadline_s: float) -> Scale:
+def time_scale(told: Chronicle, deadline_s: float) -> AxisScale:
     """The same for all figures over time."""
     used_s = max(told.now_s, 1.0)
-    return Scale(0.0, max(used_s, deadline_s if deadline_s <= _DEADLINE_SHOWN * used_s else 0.0), LEFT, RIGHT)
+    return AxisScale(0.0, max(used_s, deadline_s if deadline_s <= _DEADLINE_SHOWN * used_s else 0.0), LEFT, RIGHT)
 
 
-def money_over_time(told: Chronicle, limits: Limits, total: str) -> str:
+def money_over_time(told: Chronicle, limits: SpendingLimits, total: str) -> str:
     """`total` is the receipt's, as people will compare the two."""
     machines = told.machines
     billed = told.billed()
@@ -65,11 +65,13 @@ def money_over_time(told: Chronicle, limits: Limits, total: str) -> str:
     return figure("money", _HEADING, description, bottom + 40, body, legend(keys), " ".join(notes))
 
 
-def _money(told: Chronicle, billed: list[Point], limits: Limits, total: str, across: Scale) -> Iterator[str]:
+def _money(
+    told: Chronicle, billed: list[Point], limits: SpendingLimits, total: str, across: AxisScale
+) -> Iterator[str]:
     spent = billed[-1][1]
     within = 0 < limits.budget_usd <= _BUDGET_SHOWN * spent or not spent
     highest = max(spent, limits.budget_usd if within else 0.0) * 1.06
-    up = Scale(0.0, highest, _MONEY_BOTTOM, _MONEY_TOP)
+    up = AxisScale(0.0, highest, _MONEY_BOTTOM, _MONEY_TOP)
     at = axes.ticks(0.0, highest)
     yield axes.left_axis(up, LEFT, RIGHT, at, axes.as_dollars(at), "dollars billed")
     yield tag("line", x1=LEFT, x2=RIGHT, y1=_MONEY_BOTTOM, y2=_MONEY_BOTTOM, class_="axis")
@@ -88,10 +90,10 @@ def _money(told: Chronicle, billed: list[Point], limits: Limits, total: str, acr
     yield label(end[0] + (10 if room else -8), end[1] + (4 if room else -9), total, "value", "start" if room else "end")
 
 
-def _held(told: Chronicle, across: Scale, top: float, bottom: float) -> Iterator[str]:
+def _held(told: Chronicle, across: AxisScale, top: float, bottom: float) -> Iterator[str]:
     counts = told.held()
     most = max(number for _, number in counts)
-    up = Scale(0.0, max(most, 1) * 1.1, bottom, top)
+    up = AxisScale(0.0, max(most, 1) * 1.1, bottom, top)
     at = axes.ticks(0.0, max(most, 1), 4, whole=True)
     yield axes.left_axis(up, LEFT, RIGHT, at, [f"{number:,.0f}" for number in at], "machines held")
     line = thin([(across(moment), up(number)) for moment, number in counts], 1.0)
@@ -102,7 +104,7 @@ def _held(told: Chronicle, across: Scale, top: float, bottom: float) -> Iterator
     yield from _taken(told, across, top)
 
 
-def _taken(told: Chronicle, across: Scale, y: float) -> Iterator[str]:
+def _taken(told: Chronicle, across: AxisScale, y: float) -> Iterator[str]:
     """A dot for each moment at which machines were taken away; those that would overlap share one."""
     moments = sorted(across(machine.ended_s or 0.0) for machine in told.machines if machine.taken_away)
     for _, near in groupby(moments, key=lambda x: x // _DOT_PX):
@@ -111,7 +113,7 @@ def _taken(told: Chronicle, across: Scale, y: float) -> Iterator[str]:
         yield tag("circle", title, cx=together[0], cy=y, r=_DOT_PX / 2, class_="taken")
 
 
-def _deadline(across: Scale, deadline_s: float, held_top: float, bottom: float) -> str:
+def _deadline(across: AxisScale, deadline_s: float, held_top: float, bottom: float) -> str:
     text = f"deadline {show_duration(deadline_s)}"
     if deadline_s > across.high:
         return label(RIGHT, held_top - 10, f"{text} →", "limit-text", "end")

@@ -18,23 +18,23 @@ from shoestring.kernel.background import run_task
 from shoestring.kernel.decisions import Think
 
 
-class Thought(NamedTuple):
+class TaskResult(NamedTuple):
     name: str
     answer: Any = None
     error: str = ""
 
 
-class Thoughts(Protocol):
+class BackgroundTasks(Protocol):
     def ask(self, think: Think) -> None: ...
 
-    def ready(self) -> list[Thought]:
+    def ready(self) -> list[TaskResult]:
         """What has been answered since the last look."""
         ...
 
     def close(self) -> None: ...
 
 
-class ThoughtsHere:
+class InProcessTasks:
     """One after the other, in this process, when looked for: a debugger gets into them."""
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class ThoughtsHere:
     def ask(self, think: Think) -> None:
         self._asked.append(think)
 
-    def ready(self) -> list[Thought]:
+    def ready(self) -> list[TaskResult]:
         return [_think(self._asked.popleft())] if self._asked else []
 
     def close(self) -> None:
         self._asked.clear()
 
 
-class ThoughtsBeside:
+class SubprocessTasks:
     """One process, started at the first question; one question at a time, the others wait here."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class ThoughtsBeside:
         self._waiting.append(think)
         self._next()
 
-    def ready(self) -> list[Thought]:
+    def ready(self) -> list[TaskResult]:
         if self._under_way is None:
             return []
         assert self._process is not None
@@ -75,10 +75,10 @@ class ThoughtsBeside:
         self._heard += chunk
         if chunk and not self._heard.endswith(b"\n"):
             return []
-        thought = Thought(self._under_way.name, error=f"{self._under_way.question}: the thinking process died")
+        thought = TaskResult(self._under_way.name, error=f"{self._under_way.question}: the thinking process died")
         if chunk:
             said = json.loads(self._heard)
-            thought = Thought(self._under_way.name, said.get("answer"), said.get("error", ""))
+            thought = TaskResult(self._under_way.name, said.get("answer"), said.get("error", ""))
         else:
             self.close()
         self._heard, self._under_way = b"", None
@@ -118,11 +118,11 @@ class ThoughtsBeside:
             self._process = None
 
 
-def _think(think: Think) -> Thought:
+def _think(think: Think) -> TaskResult:
     try:
-        return Thought(think.name, run_task(think.question, think.given))
+        return TaskResult(think.name, run_task(think.question, think.given))
     except Exception as error:
-        return Thought(think.name, error=f"{think.question}: {type(error).__name__}: {error}")
+        return TaskResult(think.name, error=f"{think.question}: {type(error).__name__}: {error}")
 
 
 def main() -> None:

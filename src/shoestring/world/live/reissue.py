@@ -12,7 +12,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.types import LeaseId, SegmentId
 
 
-class Unfinished:
+class PendingOrders:
     """The fold of a journal that a restarted live world needs: it re-issues all of this, idempotently."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:

@@ -26,7 +26,9 @@ class _Note(msgspec.Struct, frozen=True):
     deadline_s: float | None = None
 
 
-def leave_wish(run_dir: Path, wish: Wish, *, budget_usd: float | None = None, deadline_s: float | None = None) -> None:
+def post_request(
+    run_dir: Path, wish: Wish, *, budget_usd: float | None = None, deadline_s: float | None = None
+) -> None:
     """Ask something of the controller of this run, whichever process that is, now or later."""
     folder = run_dir / "asked"
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,7 +36,7 @@ def leave_wish(run_dir: Path, wish: Wish, *, budget_usd: float | None = None, de
     write_json(folder / f"{uuid.uuid4().hex}.json", note)
 
 
-class Wishes:
+class UserRequests:
     def __init__(self, clock: RunClock, run_dir: Path | None) -> None:
         self._clock = clock
         self._folder = None if run_dir is None else run_dir / "asked"

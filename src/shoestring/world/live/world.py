@@ -12,15 +12,15 @@ from typing import Any, Protocol, runtime_checkable
 from shoestring.errors import ShoestringError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import LeaseId
 from shoestring.storage.checkpoints.directory import CheckpointStore
-from shoestring.world.live.background import Thoughts, ThoughtsBeside
+from shoestring.world.live.background import BackgroundTasks, SubprocessTasks
 from shoestring.world.live.clock import RunClock
-from shoestring.world.live.reissue import Unfinished
+from shoestring.world.live.reissue import PendingOrders
 from shoestring.world.live.retries import Retries
-from shoestring.world.live.user_requests import Wishes
+from shoestring.world.live.user_requests import UserRequests
 from shoestring.world.protocol import Backend
 
 _SHORTEST_NAP_S = 0.005
@@ -43,7 +43,7 @@ class LiveWorld:
         store: CheckpointStore,
         *,
         run_dir: Path | None = None,
-        thoughts: Thoughts | None = None,
+        thoughts: BackgroundTasks | None = None,
     ) -> None:
         """`run_dir`: where other processes leave their wishes."""
         self.backend = backend
@@ -52,8 +52,8 @@ class LiveWorld:
         self.trouble: list[str] = []
         """What could not be done, in words: the reasons for pauses nobody asked for."""
         self._store = store
-        self._thoughts = ThoughtsBeside() if thoughts is None else thoughts
-        self._wishes = Wishes(clock, run_dir)
+        self._thoughts = SubprocessTasks() if thoughts is None else thoughts
+        self._wishes = UserRequests(clock, run_dir)
         self._retries = Retries(self._act, self._give_up)
         self._queue: deque[e.Event] = deque()
         self._timers: dict[str, d.WakeAt] = {}
@@ -73,8 +73,8 @@ class LiveWorld:
         }
 
     # -- World ---------------------------------------------------------------------------------------------------------
-    def attach(self, past: Past) -> None:
-        unfinished = Unfinished(past.entries)
+    def attach(self, past: RecordedEvents) -> None:
+        unfinished = PendingOrders(past.entries)
         if isinstance(self.backend, Forgetful):
             for lease, granted_at in unfinished.granted_at.items():
                 self.backend.recall(unfinished.prepaid(lease), granted_at)

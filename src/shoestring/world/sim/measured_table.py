@@ -18,7 +18,7 @@ _Key = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """One run that somebody did and timed."""
 
     config: Config
@@ -27,7 +27,7 @@ class Measured:
     metrics: Metrics
 
 
-def table_workload(runs: Iterable[Measured], *, checkpoint_gb: float | None = None) -> Workload:
+def table_workload(runs: Iterable[MeasuredRun], *, checkpoint_gb: float | None = None) -> Workload:
     """Trials that do as these runs did, of configurations and parts of the data that are among them.
 
     On its way, a trial can tell what a run on a smaller part came to, after as long as that one took. A parameter of
@@ -37,15 +37,15 @@ def table_workload(runs: Iterable[Measured], *, checkpoint_gb: float | None = No
 
 
 class _Table:
-    def __init__(self, runs: Iterable[Measured]) -> None:
-        self._rows: dict[float, dict[_Key, Measured]] = {}
+    def __init__(self, runs: Iterable[MeasuredRun]) -> None:
+        self._rows: dict[float, dict[_Key, MeasuredRun]] = {}
         self._names: tuple[str, ...] = ()
         for run in runs:
             self._add(run)
         if not self._rows:
             raise DataError("a table without runs cannot be simulated from", hint="give at least one run")
 
-    def _add(self, run: Measured) -> None:
+    def _add(self, run: MeasuredRun) -> None:
         self._names = self._names or tuple(run.config)
         if set(run.config) != set(self._names):
             raise DataError(
@@ -87,7 +87,7 @@ class _Table:
             passings=passings,
         )
 
-    def _run(self, config: Config, fraction: float) -> Measured:
+    def _run(self, config: Config, fraction: float) -> MeasuredRun:
         run = self._rows.get(fraction, {}).get(self._key(config))
         if run is None:
             known = [show_number(part) for part, rows in sorted(self._rows.items()) if self._key(config) in rows]

@@ -19,7 +19,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.background import run_task
 from shoestring.kernel.codec import encode_turn
-from shoestring.kernel.history import Past
+from shoestring.kernel.history import RecordedEvents
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import EndCause, LeaseId, SegmentCause, SegmentId
 from shoestring.market.simulated.provider import Grant, SimulatedProvider
@@ -73,7 +73,7 @@ class SimWorld:
         return self.provider.feed
 
     # -- World -----------------------------------------------------------------------------------------------------
-    def attach(self, past: Past) -> None:
+    def attach(self, past: RecordedEvents) -> None:
         """Live the recorded run again, turn by turn: the heap then holds what was still to come."""
         for entry in past.entries:
             recorded = entry.event

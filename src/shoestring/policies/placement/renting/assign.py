@@ -10,7 +10,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.packing import Seats, has_time, is_gang, seats_for
+from shoestring.policies.placement.renting.packing import Packing, has_time, is_gang, seats_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {
@@ -35,14 +35,14 @@ IDLE = "idle:"
 def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterator[d.Decision]:
     """Put waiting jobs on leases with room for them, the fullest first, to empty the others. Jobs sit down in their
     order, or `widest_first`: single workers fit into any gap, and a gang that comes last is scattered."""
-    if not state.roomy or not state.waiting:
+    if not state.with_free_slots or not state.waiting:
         return
     waiting = list(state.waiting)
     if widest_first:
         waiting.sort(key=lambda job_id: -state.jobs[job_id].slots)
     kept: set[Offer | None] = set()
     for job_id in waiting:
-        if not state.roomy:
+        if not state.with_free_slots:
             return
         job = state.jobs[job_id]
         seats = None if job.offer in kept else seats_for(state, job)
@@ -54,10 +54,10 @@ def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterato
 
 
 def _is_coming(state: RunView, offer: Offer) -> bool:
-    return any(state.leases[lease].offer == offer for lease in state.coming)
+    return any(state.leases[lease].offer == offer for lease in state.pending)
 
 
-def start_on(state: RunView, job: Job, seats: Seats) -> d.StartSegment:
+def start_on(state: RunView, job: Job, seats: Packing) -> d.StartSegment:
     """A waiting job sits down, and goes on from its latest checkpoint."""
     checkpoint = job.checkpoint
     where = f"on {state.leases[seats.leases[0]].offer}"
@@ -110,9 +110,9 @@ def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
 def on_the_move(state: RunView) -> bool:
     """Will a place be wanted in a moment? By a gang that waits until its last machine is there, or by jobs that are
     stopping where they run, to start again elsewhere."""
-    if state.coming and any(is_gang(state, state.jobs[job]) for job in state.waiting):
+    if state.pending and any(is_gang(state, state.jobs[job]) for job in state.waiting):
         return True
-    going = (segment for segment in state.segments.values() if segment.halting or segment.id in state.leaving)
+    going = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
     return any(state.jobs[segment.job].wanted for segment in going)
 
 

@@ -18,13 +18,13 @@ LEAST_LEFT_S = 600.0
 """A move costs a save, a start and a restore. With less time than this to the deadline it would not pay."""
 
 
-def gather(state: RunView) -> Iterator[d.Decision]:
+def consolidate(state: RunView) -> Iterator[d.Decision]:
     """Empty the machines with the least on them, as many as fit into gaps on the others. All are asked at once: each
     move lasts as long as a step, and one after the other they would be paid for half empty meanwhile. Nothing is asked
     while anybody is still leaving: what fits where is only known once the places are free."""
-    if state.waiting or state.coming or len(state.roomy) < 2 or state.deadline_at - state.now < LEAST_LEFT_S:
+    if state.waiting or state.pending or len(state.with_free_slots) < 2 or state.deadline_at - state.now < LEAST_LEFT_S:
         return
-    if any(segment.halting or segment.id in state.leaving for segment in state.segments.values()):
+    if any(segment.halting or segment.id in state.draining for segment in state.segments.values()):
         return
     for lease in _emptied(state):
         for segment in state.segments_on(lease.id):
@@ -36,7 +36,7 @@ def gather(state: RunView) -> Iterator[d.Decision]:
 
 
 def _emptied(state: RunView) -> list[Lease]:
-    used = [lease for lease_id in state.roomy if (lease := state.leases[lease_id]).segments]
+    used = [lease for lease_id in state.with_free_slots if (lease := state.leases[lease_id]).segments]
     gaps = {lease.id: lease.free_slots for lease in used if has_time(state, lease)}
     emptied = []
     for lease in sorted(used, key=lambda lease: lease.slots - lease.free_slots):

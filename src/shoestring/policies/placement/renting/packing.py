@@ -18,17 +18,17 @@ Zone = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Seats:
+class Packing:
     leases: tuple[LeaseId, ...]
     slots: tuple[int, ...]
     """On each."""
 
 
-def seats_for(state: RunView, job: Job) -> Seats | None:
+def seats_for(state: RunView, job: Job) -> Packing | None:
     """Where it can start now, if anywhere."""
     one = _least_room(_open_to(state, job), job.slots)
     if one is not None:
-        return Seats((one.id,), (job.slots,))
+        return Packing((one.id,), (job.slots,))
     worker = state.spec.slots
     if job.slots == worker:
         return None
@@ -63,7 +63,7 @@ def has_time(state: RunView, lease: Lease) -> bool:
 
 
 def _open_to(state: RunView, job: Job) -> Iterator[Lease]:
-    for lease_id in state.roomy:
+    for lease_id in state.with_free_slots:
         lease = state.leases[lease_id]
         if has_time(state, lease) and job.offer in (None, lease.offer):
             yield lease
@@ -80,7 +80,7 @@ def _least_room(leases: Iterable[Lease], slots: int) -> Lease | None:
     return best
 
 
-def _spread(leases: list[Lease], slots: int, worker: int) -> Seats | None:
+def _spread(leases: list[Lease], slots: int, worker: int) -> Packing | None:
     """The roomiest machines first, which makes them as few as possible; the rest on the one it fits best."""
     chosen: list[Lease] = []
     shares: list[int] = []
@@ -89,7 +89,7 @@ def _spread(leases: list[Lease], slots: int, worker: int) -> Seats | None:
         share = lease.free_slots // worker * worker
         if share >= rest:
             last = _least_room((other for other in leases if other not in chosen), rest) or lease
-            return Seats((*(x.id for x in chosen), last.id), (*shares, rest))
+            return Packing((*(x.id for x in chosen), last.id), (*shares, rest))
         if share:
             chosen.append(lease)
             shares.append(share)

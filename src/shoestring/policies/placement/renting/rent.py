@@ -87,7 +87,7 @@ def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
     Counting stops at what may be rented: a hundred thousand jobs that wait need not be counted.
     """
     at_most = room * state.largest_slots
-    coming = sum(state.leases[lease].slots for lease in state.coming)
+    coming = sum(state.leases[lease].slots for lease in state.pending)
     first: Job | None = None
     wanted = 0
     for job_id in state.waiting:
@@ -104,7 +104,7 @@ def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
 def _there(state: RunView, gang: Job) -> Counter[Zone]:
     """Slots in each zone that it could take, now or when they are granted."""
     there = slots_open(state, gang)
-    for lease_id in state.coming:
+    for lease_id in state.pending:
         lease = state.leases[lease_id]
         there[zone_of(lease.offer)] += lease.slots
     return there
@@ -143,5 +143,5 @@ def _first_minute_usd(state: RunView, offer: Offer, bid: Bid) -> float:
 def _gang_usd(state: RunView, gang: Job, offer: Offer, bid: Bid) -> float:
     """The same for all machines that a gang still needs: with fewer of them it could not start."""
     missing = gang.slots - slots_open(state, gang)[zone_of(offer)]
-    machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.coming)
+    machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.pending)
     return machines * _first_minute_usd(state, offer, bid)

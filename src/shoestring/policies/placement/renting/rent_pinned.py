@@ -55,7 +55,7 @@ def machines_free(state: RunView) -> Counter[Offer]:
     """Machines that waiting trials may count on: idle ones that can be begun on, and those that were asked for."""
     idle = (lease for lease in map(state.leases.__getitem__, state.idle) if has_time(state, lease))
     free = Counter(lease.offer for lease in idle)
-    free.update(state.leases[lease].offer for lease in state.coming)
+    free.update(state.leases[lease].offer for lease in state.pending)
     return free
 
 

@@ -15,7 +15,7 @@ from shoestring.policies.placement.renting.facts import is_for_sale, provision_s
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
     from shoestring.models.speed.model import StepTime
 
 HOPE_SIGMAS = 1.0
@@ -87,7 +87,7 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
     return Place(listing, job.slots, -(-job.slots // whole_slots(listing, state.spec.slots)))
 
 
-def candidates(state: RunView, lives: Lives, job: Job, where: Iterable[Place]) -> list[Candidate]:
+def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Iterable[Place]) -> list[Candidate]:
     """None until a job has been timed somewhere."""
     from shoestring.models.speed.job_length import JobLengths
 
@@ -97,7 +97,7 @@ def candidates(state: RunView, lives: Lives, job: Job, where: Iterable[Place]) -
         step = lengths.step_time(place.listing, place.slots)
         if step is None:
             return []
-        prospect = _prospect(state, lives, place, steps, step, tried=lengths.tried(place.listing, place.slots))
+        prospect = _prospect(state, lifetimes, place, steps, step, tried=lengths.tried(place.listing, place.slots))
         bag_s = _bag_s(state, place, step, free_after_s)
         in_time = bag_s <= TIME_SHARE * (state.deadline_at - state.now)
         found.append(Candidate(place, prospect, step.expected_s * steps, bag_s, in_time))
@@ -114,10 +114,12 @@ def jobs_left(state: RunView) -> int:
     return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
 
 
-def _prospect(state: RunView, lives: Lives, place: Place, steps: int, step: StepTime, *, tried: bool) -> Prospect:
+def _prospect(
+    state: RunView, lifetimes: LifetimeSource, place: Place, steps: int, step: StepTime, *, tried: bool
+) -> Prospect:
     from shoestring.models.lifetimes.job_cost import Prospect, job_usd
 
-    start, model = start_s(state), lives.of(state, place.listing)
+    start, model = start_s(state), lifetimes.for_offer(state, place.listing)
     share = place.machines / place.count
 
     def usd(step_s: float) -> float:

@@ -34,7 +34,7 @@ from shoestring.policies.placement.scispot.ranking import DEARER, by_price, in_o
 from shoestring.policies.placement.scispot.supply import Supply
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 Choice = tuple[Place, str]
 """With the reason for it."""
@@ -42,7 +42,7 @@ Choice = tuple[Place, str]
 
 @dataclass(frozen=True)
 class Gangs:
-    lives: Lives
+    lifetimes: LifetimeSource
     counts: tuple[int, ...]
     """Numbers of machines to choose from; a job that is alone on one keeps its own slots."""
     wants: ClassVar[frozenset[Waker]] = frozenset(
@@ -52,7 +52,7 @@ class Gangs:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running" or not state.waiting or (isinstance(event, e.TimerFired) and event.name != RETRY):
             return
-        turn = _Turn(state, self.lives, self.counts)
+        turn = _Turn(state, self.lifetimes, self.counts)
         for job in [state.jobs[job_id] for job_id in state.waiting]:
             choice = turn.choose(job)
             if choice is None:
@@ -67,8 +67,8 @@ class Gangs:
 class _Turn:
     """Jobs choose in the order in which they wait, each knowing what those before it took and try."""
 
-    def __init__(self, state: RunView, lives: Lives, counts: Sequence[int]) -> None:
-        self._state, self._lives = state, lives
+    def __init__(self, state: RunView, lifetimes: LifetimeSource, counts: Sequence[int]) -> None:
+        self._state, self._lives = state, lifetimes
         self._places = places(state, counts)
         self._supply = Supply.of(state)
         self._tried = running_on(state)

@@ -26,7 +26,7 @@ from shoestring.policies.placement.scispot.supply import provide
 from shoestring.units import show_duration, show_usd
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SciSpot:
     Differs from the paper: spares are kept to their break-even and not for an hour.
     """
 
-    lives: Lives
+    lifetimes: LifetimeSource
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
@@ -56,13 +56,13 @@ class SciSpot:
         if not state.waiting or not state.idle:
             return
         job = state.jobs[next(iter(state.waiting))]
-        found = [] if job.offer is not None else candidates(state, self.lives, job, places(state))
+        found = [] if job.offer is not None else candidates(state, self.lifetimes, job, places(state))
         best_usd, slow = cheapest_known_usd(found), too_slow(found)
         for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
             if job.offer not in (None, lease.offer):
                 continue  # it is for others to use, or to leave
-            sooner_s = -reuse_here_s(state, self.lives, job, lease)
-            here_usd = job_here_usd(state, self.lives, job, lease)
+            sooner_s = -reuse_here_s(state, self.lifetimes, job, lease)
+            here_usd = job_here_usd(state, self.lifetimes, job, lease)
             if sooner_s > 0:
                 age = "" if lease.granted_at is None else f"{show_duration(state.now - lease.granted_at)} old: "
                 why = f"{age}the next job is expected to be done {show_duration(sooner_s)} sooner on a new machine"
@@ -79,14 +79,14 @@ class SciSpot:
         asked = None
         while asked != state.next_lease():
             asked = state.next_lease()
-            yield from rent_missing(state, lambda view: ranked(view, self.lives), at_most=1)
+            yield from rent_missing(state, lambda view: ranked(view, self.lifetimes), at_most=1)
 
     def _give_spares_back(self, state: RunView) -> Iterator[d.Decision]:
         if on_the_move(state):
             return
         over = not state.segments and not state.waiting and not state.thinking
         for lease in [state.leases[lease_id] for lease_id in state.idle]:
-            spare_s = 0.0 if over or not has_time(state, lease) else spare_here_s(state, self.lives, lease)
+            spare_s = 0.0 if over or not has_time(state, lease) else spare_here_s(state, self.lifetimes, lease)
             due_at = _idle_since(state, lease) + spare_s
             if due_at <= state.now:
                 why = "nothing is left for it to do" if over else "as a spare it would cost more than it saves"

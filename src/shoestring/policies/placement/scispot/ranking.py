@@ -18,18 +18,18 @@ from shoestring.policies.placement.scispot.candidates import Candidate, Place, c
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
     from shoestring.models.speed.job_length import Where
 
 DEARER = 1.1
 """A machine that is there is left for a cheaper kind only if a job costs a tenth more on it: a new one must come up."""
 
 
-def ranked(state: RunView, lives: Lives) -> Ranked:
+def ranked(state: RunView, lifetimes: LifetimeSource) -> Ranked:
     """Best first, for the job that has waited longest. Before any job is done only prices are known."""
     job = state.jobs[next(iter(state.waiting))]
     alone = places(state)
-    found = candidates(state, lives, job, alone)
+    found = candidates(state, lifetimes, job, alone)
     if not found:
         return [(place.listing.offer, why) for place, why in by_price(state, alone)]
     return [(it.place.listing.offer, why) for it, why in in_order(state, found, _being_tried(state))]

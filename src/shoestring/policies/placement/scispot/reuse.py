@@ -15,7 +15,7 @@ from shoestring.policies.placement.scispot.candidates import Place, chosen_place
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.model import LifetimeModel
-    from shoestring.models.lifetimes.source import Lives
+    from shoestring.models.lifetimes.source import LifetimeSource
     from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 LONGEST_SPARE_S = 3600.0
@@ -24,24 +24,24 @@ OLDEST_S = 4 * 86400.0
 """Where a provider has no limit: nobody asks about older machines."""
 
 
-def reuse_here_s(state: RunView, lives: Lives, job: Job, lease: Lease) -> float:
+def reuse_here_s(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lease) -> float:
     """Seconds that a job is expected to be done sooner here than on a new machine; 0 while nothing is known. Of several
     that work on it together all are taken to be as old as this one."""
     from shoestring.models.lifetimes.reuse import reuse_saves_s
 
     place = _place(state, lease, job)
-    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
     if work_s is None or table is None:
         return 0.0
     return float(reuse_saves_s(table, work_s, _age_s(lease, state.now), provision_s(state) + start_s(state)))
 
 
-def job_here_usd(state: RunView, lives: Lives, job: Job, lease: Lease) -> float | None:
+def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lease) -> float | None:
     """Expected dollars of one job on this machine, and on others like it; None while nothing is known."""
     from shoestring.models.lifetimes.makespan import makespan_s
 
     place = _place(state, lease, job)
-    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
     if work_s is None:
         return None
     if table is not None:
@@ -50,13 +50,13 @@ def job_here_usd(state: RunView, lives: Lives, job: Job, lease: Lease) -> float 
     return state.usd_per_hour(lease.offer) * place.machines * work_s / 3600
 
 
-def spare_here_s(state: RunView, lives: Lives, lease: Lease) -> float:
+def spare_here_s(state: RunView, lifetimes: LifetimeSource, lease: Lease) -> float:
     """How long it is worth keeping, from the moment it became idle: for a job such as those that wait for machines of
     this kind, or run on them."""
     from shoestring.models.lifetimes.reuse import break_even_idle_s
 
     place = _place(state, lease, _job_for(state, lease))
-    work_s, table = _job_s(state, place), _table_of(state, lives, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
     if work_s is None or table is None or lease.idle_since is None:
         return 0.0
     return min(LONGEST_SPARE_S, float(break_even_idle_s(table, work_s, _age_s(lease, lease.idle_since))))
@@ -73,9 +73,9 @@ def _place(state: RunView, lease: Lease, job: Job | None) -> Place:
     return chosen or place_on(state, state.listings[lease.offer], 1)
 
 
-def _table_of(state: RunView, lives: Lives, place: Place) -> SurvivalTable | None:
+def _table_of(state: RunView, lifetimes: LifetimeSource, place: Place) -> SurvivalTable | None:
     """None: nobody takes it away."""
-    model = lives.of(state, place.listing)
+    model = lifetimes.for_offer(state, place.listing)
     return None if model is None else _table(model, place.count)
 
 

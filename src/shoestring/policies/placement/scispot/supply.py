@@ -15,7 +15,7 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY, start_on
 from shoestring.policies.placement.renting.facts import free_usd, try_again
-from shoestring.policies.placement.renting.packing import Seats, has_time
+from shoestring.policies.placement.renting.packing import Packing, has_time
 from shoestring.policies.placement.renting.rent_gang import least_held_s, payable_s, rent_together, room, to_be_had
 from shoestring.policies.placement.scispot.candidates import Place, chosen_place
 from shoestring.units import show_usd
@@ -31,8 +31,8 @@ class Supply:
     @staticmethod
     def of(state: RunView) -> Supply:
         supply = Supply(state.spec.slots)
-        fullest_first = sorted(state.roomy, key=lambda lease: state.leases[lease].free_slots)
-        for lease_id in (*fullest_first, *state.coming):
+        fullest_first = sorted(state.with_free_slots, key=lambda lease: state.leases[lease].free_slots)
+        for lease_id in (*fullest_first, *state.pending):
             supply.add(state, lease_id)
         return supply
 
@@ -98,7 +98,7 @@ def provide(state: RunView) -> Iterator[d.Decision]:
         missing, claimed = supply.missing(place), supply.claim(place)
         if not missing:
             if all(state.leases[lease].usable for lease in claimed):
-                yield start_on(state, job, Seats(claimed, (place.slots // place.count,) * place.count))
+                yield start_on(state, job, Packing(claimed, (place.slots // place.count,) * place.count))
             continue
         if blocked or not in_time:
             continue
@@ -113,10 +113,10 @@ def provide(state: RunView) -> Iterator[d.Decision]:
         yield from _make_room(state, supply, missing)
         price = f"${state.usd_per_hour(offer):.4f}/h, for the next job"
         why = price if place.count == 1 else f"for a gang of {place}"
-        asked_for = set(state.coming)
+        asked_for = set(state.pending)
         blocked = not (yield from rent_together(state, offer, missing, held_s, why))
         if not blocked:
-            for lease in [lease for lease in state.coming if lease not in asked_for]:
+            for lease in [lease for lease in state.pending if lease not in asked_for]:
                 supply.add(state, lease)
             supply.claim(place)
     if denied and RETRY not in state.timers:

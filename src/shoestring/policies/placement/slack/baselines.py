@@ -8,28 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish, guarded
+from shoestring.policies.placement.slack.guarantee import (
+    ON_DEMAND,
+    WAIT,
+    MachineChoice,
+    Situation,
+    SlackChoice,
+    Switching,
+    guarded,
+)
 from shoestring.policies.placement.slack.zones import Quote
 
 AHEAD_SETUPS = 2.0
 """So many set-ups ahead of the clock, Uniform Progress leaves an on-demand machine; with less it goes to and fro."""
 
 
-def greedy(now: Situation, switching: Switching, quotes: Sequence[Quote]) -> Wish:
+def greedy(now: Situation, switching: Switching, quotes: Sequence[Quote]) -> SlackChoice:
     """Spot while there is any, nothing while there is none; on demand when the guarantee says so, and to the end."""
-    if now.here is Kind.ON_DEMAND:
+    if now.here is MachineChoice.ON_DEMAND:
         return ON_DEMAND
     return guarded(_cheapest_or(WAIT, now, quotes), now, switching)
 
 
 def uniform_progress(
     now: Situation, switching: Switching, quotes: Sequence[Quote], work_s: float, deadline_s: float
-) -> Wish:
+) -> SlackChoice:
     """Stay as far along as the clock is: behind it, on demand; two set-ups ahead of it, back to spot. `work_s` is all
     of the work, and `deadline_s` all of the time, that there was at the start."""
     passed_s = deadline_s - now.time_left_s
     ahead_s = (work_s - now.work_left_s) - passed_s * work_s / deadline_s
-    if now.here is Kind.ON_DEMAND:
+    if now.here is MachineChoice.ON_DEMAND:
         far_ahead = ahead_s >= AHEAD_SETUPS * switching.setup_s
         wish = _cheapest_or(WAIT, now, quotes) if far_ahead else ON_DEMAND
     else:
@@ -37,9 +45,9 @@ def uniform_progress(
     return guarded(wish, now, switching)
 
 
-def _cheapest_or(otherwise: Wish, now: Situation, quotes: Sequence[Quote]) -> Wish:
-    if now.here is Kind.SPOT:
-        return Wish(Kind.SPOT, now.zone)
+def _cheapest_or(otherwise: SlackChoice, now: Situation, quotes: Sequence[Quote]) -> SlackChoice:
+    if now.here is MachineChoice.SPOT:
+        return SlackChoice(MachineChoice.SPOT, now.zone)
     if not quotes:
         return otherwise
-    return Wish(Kind.SPOT, min(quotes, key=lambda quote: (quote.usd_per_hour, quote.zone)).zone)
+    return SlackChoice(MachineChoice.SPOT, min(quotes, key=lambda quote: (quote.usd_per_hour, quote.zone)).zone)

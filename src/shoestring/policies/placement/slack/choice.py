@@ -9,11 +9,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from shoestring.policies.placement.slack.baselines import greedy, uniform_progress
-from shoestring.policies.placement.slack.dynamic_program import Programme
-from shoestring.policies.placement.slack.guarantee import ON_DEMAND, WAIT, Kind, Situation, Switching, Wish, guarded
+from shoestring.policies.placement.slack.dynamic_program import SlackTable
+from shoestring.policies.placement.slack.guarantee import (
+    ON_DEMAND,
+    WAIT,
+    MachineChoice,
+    Situation,
+    SlackChoice,
+    Switching,
+    guarded,
+)
 from shoestring.policies.placement.slack.queue import places_of
 from shoestring.policies.placement.slack.spot_market import SpotMarket, programme_for
-from shoestring.policies.placement.slack.trial_slack import Net, Turn
+from shoestring.policies.placement.slack.trial_slack import SlackContext, TrialSlack
 from shoestring.policies.placement.slack.zones import Quote, best_quote, moving_pays
 
 if TYPE_CHECKING:
@@ -23,18 +31,18 @@ if TYPE_CHECKING:
 YOUNG_S = 3600.0
 
 
-def choose(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+def choose(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
     """`quotes` are of the zones that have machines now, that of a spot machine held among them."""
-    if now.here is Kind.SPOT:
+    if now.here is MachineChoice.SPOT:
         wish = _on_spot(now, switching, programme, quotes)
-    elif now.here is Kind.ON_DEMAND:
+    elif now.here is MachineChoice.ON_DEMAND:
         wish = _on_demand(now, switching, programme, quotes)
     else:
         wish = _with_nothing(now, switching, programme, quotes)
     return guarded(wish, now, switching)
 
 
-def _with_nothing(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+def _with_nothing(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
     work, slack = now.work_left_s, now.slack_s
     if not quotes:
         waiting, best = programme.at(programme.wait, work, slack), programme.at(programme.nothing, work, slack)
@@ -44,11 +52,11 @@ def _with_nothing(now: Situation, switching: Switching, programme: Programme, qu
     spot_usd = there.usd_per_hour * switching.setup_s / 3600 + programme.at(_aged(programme, there), work, after)
     kept_usd = programme.on_demand_usd_per_hour * switching.setup_s / 3600
     kept_usd += programme.at(programme.kept_could, work, after)
-    return Wish(Kind.SPOT, there.zone) if spot_usd <= kept_usd else ON_DEMAND
+    return SlackChoice(MachineChoice.SPOT, there.zone) if spot_usd <= kept_usd else ON_DEMAND
 
 
-def _on_spot(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
-    stay = Wish(Kind.SPOT, now.zone)
+def _on_spot(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
+    stay = SlackChoice(MachineChoice.SPOT, now.zone)
     here = next((quote for quote in quotes if quote.zone == now.zone), None)
     if here is None or now.starting:
         return stay
@@ -58,10 +66,14 @@ def _on_spot(now: Situation, switching: Switching, programme: Programme, quotes:
     there = best_quote(others, switching)
     table, work, slack = _aged(programme, here), now.work_left_s, now.slack_s
     slack_usd = programme.at(table, work, slack - switching.setup_s) - programme.at(table, work, slack)
-    return Wish(Kind.SPOT, there.zone) if moving_pays(here.usd_per_hour, there, switching, slack_usd) else stay
+    return (
+        SlackChoice(MachineChoice.SPOT, there.zone)
+        if moving_pays(here.usd_per_hour, there, switching, slack_usd)
+        else stay
+    )
 
 
-def _on_demand(now: Situation, switching: Switching, programme: Programme, quotes: Sequence[Quote]) -> Wish:
+def _on_demand(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
     work, slack = now.work_left_s, now.slack_s
     if not quotes:
         stay, leave = programme.at(programme.kept, work, slack), programme.at(programme.nothing, work, slack)
@@ -71,17 +83,17 @@ def _on_demand(now: Situation, switching: Switching, programme: Programme, quote
     overlap_usd = there.usd_per_hour * switching.setup_s / 3600
     after = slack - switching.restore_s - switching.save_s
     leave = overlap_usd + programme.at(_aged(programme, there), work, after)
-    return Wish(Kind.SPOT, there.zone) if leave < stay else ON_DEMAND
+    return SlackChoice(MachineChoice.SPOT, there.zone) if leave < stay else ON_DEMAND
 
 
-def _aged(programme: Programme, quote: Quote) -> Table:
+def _aged(programme: SlackTable, quote: Quote) -> Table:
     return programme.young if quote.spell_age_s < YOUNG_S else programme.old
 
 
 Rule = Literal["slack", "greedy", "uniform_progress"]
 
 
-def wish_of(rule: Rule, turn: Turn, net: Net, market: SpotMarket) -> Wish:
+def wish_of(rule: Rule, turn: SlackContext, net: TrialSlack, market: SpotMarket) -> SlackChoice:
     match rule:
         case "greedy":
             return greedy(net.now, net.switching, market.quotes)
@@ -93,7 +105,7 @@ def wish_of(rule: Rule, turn: Turn, net: Net, market: SpotMarket) -> Wish:
             return choose(net.now, net.switching, programme_for(turn, market, net), market.quotes)
 
 
-def _done_s(turn: Turn, net: Net) -> float:
+def _done_s(turn: SlackContext, net: TrialSlack) -> float:
     """Work of the study so far, shared by its places: what the clock is compared with. One trial alone has its own."""
     state = turn.state
     steps = sum(job.step for job in state.jobs.values())

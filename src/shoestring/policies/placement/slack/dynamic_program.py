@@ -27,7 +27,7 @@ MOST_ROWS, MOST_ROW_S = 100, 1800.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class SlackMarket:
     """The market, as the programme sees it: one kind of spot machine that comes and goes, one that stays."""
 
     spot_usd_per_hour: float
@@ -44,7 +44,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Programme:
+class SlackTable:
     """Expected dollars to the end, by work left (rows) and slack (columns)."""
 
     on_demand_usd_per_hour: float
@@ -77,7 +77,7 @@ def slack_grid_s(slack_s: float) -> float:
     return min(MOST_GRID_S, max(LEAST_GRID_S, slack_s / 40))
 
 
-def solve(terms: Terms, switching: Switching, work_s: float, slack_s: float) -> Programme:
+def solve(terms: SlackMarket, switching: Switching, work_s: float, slack_s: float) -> SlackTable:
     """All values up to this much work and slack. A day's job takes some milliseconds."""
     import numpy as np
 
@@ -127,7 +127,7 @@ def solve(terms: Terms, switching: Switching, work_s: float, slack_s: float) -> 
         leave = spot_usd * setup_h + restore(young[row])
         idle_kept = np.where(may_leave, np.minimum(kept[row], nothing[row]), kept[row])
         idle_kept_could = np.where(may_leave, np.minimum(kept_could[row], leave), kept_could[row])
-    return Programme(kept_usd, work_step, step, nothing, wait, young, old, kept, kept_could)
+    return SlackTable(kept_usd, work_step, step, nothing, wait, young, old, kept, kept_could)
 
 
 class _Later:

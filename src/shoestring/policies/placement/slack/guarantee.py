@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Kind(Enum):
+class MachineChoice(Enum):
     WAIT = "wait"
     SPOT = "spot"
     ON_DEMAND = "on demand"
@@ -19,15 +19,19 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class SlackChoice:
     """What to do until the next look: hold this kind of machine (the one that is held stays until it is there)."""
 
-    kind: Kind
+    kind: MachineChoice
     zone: int = 0
     """Of a spot machine: its place in the list of zones."""
 
 
-WAIT, ON_DEMAND, SAVE = Wish(Kind.WAIT), Wish(Kind.ON_DEMAND), Wish(Kind.SAVE)
+WAIT, ON_DEMAND, SAVE = (
+    SlackChoice(MachineChoice.WAIT),
+    SlackChoice(MachineChoice.ON_DEMAND),
+    SlackChoice(MachineChoice.SAVE),
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Situation:
     """If nothing is lost any more."""
     unsaved_s: float = 0.0
     """Work that would be lost with the machine."""
-    here: Kind = Kind.WAIT
+    here: MachineChoice = MachineChoice.WAIT
     """What is held now: WAIT is nothing."""
     zone: int = 0
     starting: bool = False
@@ -66,7 +70,7 @@ class Situation:
     @property
     def slack_s(self) -> float:
         """Unsaved work counts as undone on spot machines only: nobody takes the others, and leaving one saves first."""
-        unsaved = 0.0 if self.here is Kind.ON_DEMAND else self.unsaved_s
+        unsaved = 0.0 if self.here is MachineChoice.ON_DEMAND else self.unsaved_s
         return self.time_left_s - self.work_left_s - unsaved
 
     def at(self, zone: int) -> Situation:
@@ -93,21 +97,23 @@ def should_save_now(slack_s: float, unsaved_s: float, switching: Switching) -> b
     return close and unsaved_s > switching.save_s
 
 
-def guarded(wish: Wish, now: Situation, switching: Switching) -> Wish:
+def guarded(wish: SlackChoice, now: Situation, switching: Switching) -> SlackChoice:
     """The wish, or what the guarantee puts in its place."""
     slack_s = now.slack_s
-    if now.here is Kind.ON_DEMAND:
+    if now.here is MachineChoice.ON_DEMAND:
         stuck = now.starting or not may_leave_on_demand(slack_s, switching)
-        return ON_DEMAND if stuck or wish.kind is Kind.SAVE else wish  # a save here costs time and gains nothing
+        return (
+            ON_DEMAND if stuck or wish.kind is MachineChoice.SAVE else wish
+        )  # a save here costs time and gains nothing
     if must_be_on_demand(slack_s, switching):
         return ON_DEMAND
-    if now.here is Kind.WAIT:
-        if wish.kind is Kind.SPOT and not may_start_on_spot(slack_s, switching):
+    if now.here is MachineChoice.WAIT:
+        if wish.kind is MachineChoice.SPOT and not may_start_on_spot(slack_s, switching):
             return ON_DEMAND
-        return WAIT if wish.kind is Kind.SAVE else wish
+        return WAIT if wish.kind is MachineChoice.SAVE else wish
     if should_save_now(slack_s, now.unsaved_s, switching):
         return SAVE
-    moves = wish.kind is Kind.SPOT and wish.zone != now.zone
+    moves = wish.kind is MachineChoice.SPOT and wish.zone != now.zone
     if moves and not may_start_on_spot(slack_s, switching):
-        return Wish(Kind.SPOT, now.zone)
+        return SlackChoice(MachineChoice.SPOT, now.zone)
     return wish

@@ -11,7 +11,7 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.on_demand import on_demand_offers
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
-from shoestring.policies.placement.slack.speed import Speeds, Where
+from shoestring.policies.placement.slack.speed import SlackSpeeds, Where
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class _Candidate:
     timed: bool
 
 
-def way_out(
-    speeds: Speeds, state: RunView, job: Job, known: Mapping[Where, float], wanted: Sequence[tuple[int, float]]
+def on_demand_fallback(
+    speeds: SlackSpeeds, state: RunView, job: Job, known: Mapping[Where, float], wanted: Sequence[tuple[int, float]]
 ) -> WayOut:
     """`wanted`: steps that should be done, and the seconds there are for them; where no machine can, fewer steps.
 
@@ -57,14 +57,14 @@ def way_out(
     return WayOut(kept, best.safe_s, best.usd_per_step / best.safe_s * 3600)
 
 
-def cheapest_steps(speeds: Speeds, state: RunView, job: Job) -> Ranked:
+def cheapest_steps(speeds: SlackSpeeds, state: RunView, job: Job) -> Ranked:
     """On-demand offers by what a step is expected to cost there, before any was timed."""
     found = [_candidate(speeds, job, {}, 0.0, listing, offers) for listing, offers in _on_demand(state, job)]
     return [pair for x in sorted(found, key=lambda x: x.usd_per_step) for pair in x.offers]
 
 
 def _candidate(
-    speeds: Speeds, job: Job, known: Mapping[Where, float], slowest_s: float, listing: Listing, offers: Ranked
+    speeds: SlackSpeeds, job: Job, known: Mapping[Where, float], slowest_s: float, listing: Listing, offers: Ranked
 ) -> _Candidate:
     machine = listing.offer.machine
     expected_s = speeds.seconds_per_step(known, listing, job.slots)

@@ -20,19 +20,19 @@ from shoestring.kernel.records import Job, Lease, Segment
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, request, start_waiting_jobs
-from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.packing import has_time
 from shoestring.policies.placement.renting.rent import Ranked, rent_missing
 from shoestring.policies.placement.slack.choice import Rule, wish_of
-from shoestring.policies.placement.slack.guarantee import Kind, Wish, guarded, may_start_on_spot
+from shoestring.policies.placement.slack.guarantee import MachineChoice, SlackChoice, guarded, may_start_on_spot
 from shoestring.policies.placement.slack.on_demand_fallback import cheapest_steps
 from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
 from shoestring.policies.placement.slack.trial_slack import (
     LOOK_S,
     SETUP_S,
     UNTIMED,
-    Turn,
+    SlackContext,
     has_plenty,
     net_of,
     work_at_most_s,
@@ -54,7 +54,7 @@ UNTIMED_SPARE_SHARE = 0.15
 @dataclass(frozen=True)
 class Slack:
     idle_s: float = 120.0
-    gathers: bool = False
+    consolidates: bool = False
     """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
     so that those it leaves can be given back."""
     rule: Rule = "slack"
@@ -64,17 +64,17 @@ class Slack:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        turn = Turn(state)
+        turn = SlackContext(state)
         yield from _give_back_what_was_left(turn)
-        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from start_waiting_jobs(state, widest_first=self.consolidates)
         yield from rent_missing(state, lambda _: self._ranked(turn))
         if state.segments and _can_choose(state):
             yield from self._look(turn, event)
-        if self.gathers:
-            yield from gather(state)
+        if self.consolidates:
+            yield from consolidate(state)
         yield from release_idle(state, self.idle_s)
 
-    def _ranked(self, turn: Turn) -> Ranked:
+    def _ranked(self, turn: SlackContext) -> Ranked:
         """For the trial that has waited longest: spot where the useful hour is cheapest, on demand where that is wiser,
         or nothing, which is to wait until a zone has machines again."""
         state = turn.state
@@ -91,15 +91,15 @@ class Slack:
         if net.hopeless or not (market.quotes or spot_may_come(turn, job, net)):
             return [*spot, *net.kept]
         match wish_of(self.rule, turn, net, market).kind:
-            case Kind.ON_DEMAND:
+            case MachineChoice.ON_DEMAND:
                 why = f"{show_duration(max(0.0, net.now.slack_s))} of slack"
                 return [*((offer, f"{why}; {reason}") for offer, reason in net.kept), *spot]
-            case Kind.SPOT:
+            case MachineChoice.SPOT:
                 return spot
             case _:
                 return []
 
-    def _look(self, turn: Turn, event: e.Event) -> Iterator[d.Decision]:
+    def _look(self, turn: SlackContext, event: e.Event) -> Iterator[d.Decision]:
         """At everybody when that is due, or when a machine has come that somebody wants to move to; else at those who
         have little slack, and at who has just started."""
         state = turn.state
@@ -122,7 +122,7 @@ class Slack:
                 why="a move could pay then, or slack be short",
             )
 
-    def _watch(self, turn: Turn, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
+    def _watch(self, turn: SlackContext, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
         """One running trial: does it stay, save, or go elsewhere? And must that be asked again before the next look?
         Machines that it is going to take are added to those claimed."""
         state = turn.state
@@ -142,19 +142,19 @@ class Slack:
         goal = lease.offer
         if settled or (lease.offer.spot and not may_start_on_spot(net.now.slack_s, net.switching)):
             # It could not move, whatever the market were like: only the guarantee has a say.
-            kind = guarded(Wish(Kind.SPOT, net.now.zone), net.now, net.switching).kind
+            kind = guarded(SlackChoice(MachineChoice.SPOT, net.now.zone), net.now, net.switching).kind
         else:
             market = spot_market(turn, job, net)
             net = replace(net, now=net.now.at(market.place(lease.offer)))
             wish = wish_of(self.rule, turn, net, market)
             kind = wish.kind
-            if kind is Kind.SPOT and wish.zone >= 0:
+            if kind is MachineChoice.SPOT and wish.zone >= 0:
                 goal = market.offers[wish.zone]
-        if kind is Kind.SAVE:
+        if kind is MachineChoice.SAVE:
             yield d.SaveCheckpoint(
                 segment=segment.id, why="little slack is left: what is saved cannot be lost any more"
             )
-        elif kind is Kind.ON_DEMAND and lease.offer.spot:
+        elif kind is MachineChoice.ON_DEMAND and lease.offer.spot:
             why = f"{show_duration(max(0.0, net.now.slack_s))} of slack is left, a loss would cost the deadline"
             yield from _move(state, segment, [offer for offer, _ in net.kept], why, claimed)
         elif goal != lease.offer and not state.waiting:
@@ -185,7 +185,7 @@ class UniformProgress(Slack):
     rule: Rule = "uniform_progress"
 
 
-def _most_pressed(turn: Turn) -> Job:
+def _most_pressed(turn: SlackContext) -> Job:
     """Of the trials that could sit down next: each has its own deadline to keep, so the one with the least slack
     decides. Those who need no on-demand machine and get one go back to spot soon."""
     state = turn.state
@@ -204,7 +204,7 @@ def _concerned(state: RunView, event: e.Event) -> list[Segment]:
     found: list[Segment] = []
     if isinstance(event, e.TimerFired) and event.name.startswith(WATCH_ONE):
         found += state.segments_on(LeaseId(event.name.removeprefix(WATCH_ONE)))
-    for taken in state.taken:
+    for taken in state.decided:
         if isinstance(taken, d.StartSegment) and taken.segment in state.segments:
             found.append(state.segments[taken.segment])
     return found
@@ -229,7 +229,7 @@ def _move(
     slots = segment.slots
     open_to_it = [
         lease
-        for lease_id in (*state.idle, *state.coming)
+        for lease_id in (*state.idle, *state.pending)
         if (lease := state.leases[lease_id]).offer in offers and lease.slots >= slots and lease_id not in claimed
     ]
     if open_to_it:
@@ -244,11 +244,11 @@ def _move(
                 if state.refusals == refusals:
                     claimed.add(asked)
                     return
-    elif not offers[0].spot and not state.coming and not state.waiting:
+    elif not offers[0].spot and not state.pending and not state.waiting:
         yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for another: {why}")
 
 
-def _give_back_what_was_left(turn: Turn) -> Iterator[d.Decision]:
+def _give_back_what_was_left(turn: SlackContext) -> Iterator[d.Decision]:
     """With more idle machines than trials that wait, the ones too many go before anybody sits down, or whoever moved
     could end up where it came from. Near the line spot machines go first, one of them also to make room for an
     on-demand machine where no more may be rented; else the dearest."""
@@ -290,7 +290,7 @@ def _give_back_what_was_left(turn: Turn) -> Iterator[d.Decision]:
 def _may_move(state: RunView, segment: Segment, lease: Lease) -> bool:
     """Gangs and machines shared by several trials stay where they are; a notice is being answered already."""
     alone = len(segment.leases) == 1 and len(lease.segments) == 1
-    return alone and lease.usable and state.jobs[segment.job].wanted and segment.id not in state.leaving
+    return alone and lease.usable and state.jobs[segment.job].wanted and segment.id not in state.draining
 
 
 def _usd(state: RunView, lease: Lease) -> float:

@@ -28,7 +28,7 @@ MOST_ASKED = 20
 MODELS_KEPT = 8
 
 
-class Speeds:
+class SlackSpeeds:
     """What is known at one turn."""
 
     def __init__(self, state: RunView) -> None:
@@ -71,7 +71,7 @@ class Speeds:
         for segment in islice(state.segments.values(), MOST_ASKED):
             if often.get((segment.machine, segment.slots), 0) < ASKED_EACH:
                 ask(segment.job, (segment.machine, segment.slots), segment.pace)
-        for rest in islice(reversed(state.rests), MOST_ASKED):
+        for rest in islice(reversed(state.settled), MOST_ASKED):
             if rest.job not in asked:
                 for where, pace in state.jobs[rest.job].paces.items():
                     ask(rest.job, where, pace)

@@ -10,9 +10,9 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.facts import RETRY_AFTER_S, per_slot
-from shoestring.policies.placement.slack.dynamic_program import Programme, Terms, solve
+from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, solve
 from shoestring.policies.placement.slack.guarantee import Switching
-from shoestring.policies.placement.slack.trial_slack import SETUP_S, Net, Turn
+from shoestring.policies.placement.slack.trial_slack import SETUP_S, SlackContext, TrialSlack
 from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h, usd_per_useful_hour
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SpotMarket:
         return self.offers.index(offer) if offer in self.offers else -1
 
 
-def spot_market(turn: Turn, job: Job, net: Net | None) -> SpotMarket:
+def spot_market(turn: SlackContext, job: Job, net: TrialSlack | None) -> SpotMarket:
     """Offers above the on-demand price, and those denied a moment ago, are none; nor are machines so slow that the work
     would not be done in time on them. Prices are for an hour of work, in which fast and slow machines compare."""
     from shoestring.models.zone_survival import expected_stay_h
@@ -82,7 +82,7 @@ def spot_market(turn: Turn, job: Job, net: Net | None) -> SpotMarket:
     return SpotMarket(tuple(offers), tuple(quotes))
 
 
-def spot_may_come(turn: Turn, job: Job, net: Net) -> bool:
+def spot_may_come(turn: SlackContext, job: Job, net: TrialSlack) -> bool:
     """Is there any spot machine for this trial that waiting could bring, and on which it would be in time?"""
     speeds, known = turn.speeds, turn.speeds.known(job)
     suited = (x for x in map(turn.state.listings.__getitem__, _spot_offers(turn.state)) if _suits(turn.state, job, x))
@@ -92,7 +92,7 @@ def spot_may_come(turn: Turn, job: Job, net: Net) -> bool:
     )
 
 
-def no_move_pays(turn: Turn, job: Job, held: Offer, work_s: float) -> bool:
+def no_move_pays(turn: SlackContext, job: Job, held: Offer, work_s: float) -> bool:
     """Told by prices alone, before a market is built: even in a zone that lasts to the end of the work, what is saved
     would not be twice what the move costs."""
     if job.offer is not None:
@@ -102,7 +102,7 @@ def no_move_pays(turn: Turn, job: Job, held: Offer, work_s: float) -> bool:
     return saved <= 2.0 * SETUP_S / 3600 * least
 
 
-def programme_for(turn: Turn, market: SpotMarket, net: Net) -> Programme:
+def programme_for(turn: SlackContext, market: SpotMarket, net: TrialSlack) -> SlackTable:
     """Solved for a little more work and slack than there is, so that it serves for a while, and for other trials."""
     terms, now = _terms(turn, market, net), net.now
     asked = (
@@ -111,7 +111,7 @@ def programme_for(turn: Turn, market: SpotMarket, net: Net) -> Programme:
         _rounded_up(now.work_left_s + now.unsaved_s),
         _rounded_up(max(0.0, now.slack_s)),
     )
-    solved: dict[object, Programme] = turn.state.memo("slack programmes", dict)
+    solved: dict[object, SlackTable] = turn.state.memo("slack programmes", dict)
     if asked not in solved:
         if len(solved) >= PROGRAMMES_KEPT:
             solved.clear()
@@ -119,7 +119,7 @@ def programme_for(turn: Turn, market: SpotMarket, net: Net) -> Programme:
     return solved[asked]
 
 
-def _terms(turn: Turn, market: SpotMarket, net: Net) -> Terms:
+def _terms(turn: SlackContext, market: SpotMarket, net: TrialSlack) -> SlackMarket:
     from shoestring.models.zone_survival import ZoneRecord, losses_per_h, returns_per_h
 
     zones = {(offer.provider, offer.zone) for offer in _spot_offers(turn.state)}
@@ -127,7 +127,7 @@ def _terms(turn: Turn, market: SpotMarket, net: Net) -> Terms:
     if market.quotes:
         best = best_quote(market.quotes, net.switching)
         losses, spot_usd = losses_per_h(_record(turn, market.offers[best.zone])), best.usd_per_hour
-    return Terms(
+    return SlackMarket(
         spot_usd_per_hour=_short(spot_usd),
         on_demand_usd_per_hour=_short(net.kept_usd_per_hour),
         young_losses_per_h=_short(2.0 * losses),
@@ -138,7 +138,7 @@ def _terms(turn: Turn, market: SpotMarket, net: Net) -> Terms:
     )
 
 
-def _record(turn: Turn, offer: Offer) -> ZoneRecord:
+def _record(turn: SlackContext, offer: Offer) -> ZoneRecord:
     """What became of the machines rented there, those that are still held among them."""
     from shoestring.models.zone_survival import ZoneRecord
 
@@ -156,7 +156,7 @@ def _suits(state: RunView, job: Job, listing: Listing) -> bool:
     return job.offer in (None, listing.offer) and listing.slots >= min(job.slots, state.largest_slots)
 
 
-def _fast_enough(time_per_work: float, net: Net) -> bool:
+def _fast_enough(time_per_work: float, net: TrialSlack) -> bool:
     """A second of work takes so many there. As fast as the machine that work is reckoned by is always enough."""
     room_s = net.now.time_left_s - net.switching.line_s
     return time_per_work <= 1.0 + 1e-9 or time_per_work * net.now.work_left_s <= room_s

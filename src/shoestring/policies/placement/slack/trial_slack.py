@@ -13,10 +13,10 @@ from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
-from shoestring.policies.placement.slack.guarantee import Kind, Situation, Switching
-from shoestring.policies.placement.slack.on_demand_fallback import way_out
+from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, Switching
+from shoestring.policies.placement.slack.on_demand_fallback import on_demand_fallback
 from shoestring.policies.placement.slack.queue import NOBODY, Behind, queued_behind, rounds_at_most
-from shoestring.policies.placement.slack.speed import Speeds
+from shoestring.policies.placement.slack.speed import SlackSpeeds
 
 SETUP_S = 240.0
 """Taken for a set-up until a slower one is seen."""
@@ -36,12 +36,12 @@ PLENTY = 1.25
 """So many times the work, at the slowest pace known, are more than it can take."""
 
 
-class Turn:
+class SlackContext:
     """What is the same for all trials in one turn, each worked out when it is first asked for."""
 
     def __init__(self, state: RunView) -> None:
         self.state = state
-        self.speeds = Speeds(state)
+        self.speeds = SlackSpeeds(state)
 
     @cached_property
     def queued(self) -> dict[JobId, Behind]:
@@ -80,7 +80,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Net:
+class TrialSlack:
     """One trial's work, in seconds of the on-demand machine that it could go on with."""
 
     seconds_per_step: float
@@ -94,7 +94,7 @@ class Net:
     """Not even on-demand machines could finish it in time."""
 
 
-def work_at_most_s(turn: Turn, job: Job) -> float | None:
+def work_at_most_s(turn: SlackContext, job: Job) -> float | None:
     """What is left for it, with those that queue behind it, at the slowest pace known: before a machine is chosen."""
     known = turn.speeds.known(job)
     if not known:
@@ -105,12 +105,12 @@ def work_at_most_s(turn: Turn, job: Job) -> float | None:
     return steps * max(known.values()) + rounds * SETUP_S
 
 
-def has_plenty(turn: Turn, work_s: float, beside_s: float) -> bool:
+def has_plenty(turn: SlackContext, work_s: float, beside_s: float) -> bool:
     """Is there time for more than this work, and for something beside it? Told without choosing a machine."""
     return turn.time_left_s > PLENTY * work_s + beside_s
 
 
-def net_of(turn: Turn, job: Job) -> Net | None:
+def net_of(turn: SlackContext, job: Job) -> TrialSlack | None:
     """None until a step of this study has been timed: before that nobody knows how much work there is."""
     state = turn.state
     known = turn.speeds.known(job)
@@ -123,13 +123,15 @@ def net_of(turn: Turn, job: Job) -> Net | None:
     restore_s = RESTORE_SHARE * turn.setup_s
     starts_s = behind.starts * restore_s  # the machine is there: what each of them takes to begin
     room_s = time_left_s - turn.setup_s - SAVE_S
-    out = way_out(turn.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s)))
+    out = on_demand_fallback(
+        turn.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s))
+    )
     step_s = out.seconds_per_step
     queue_s = behind.steps * step_s + starts_s
     if undone * step_s + queue_s > time_left_s:
         trial_s = state.spec.max_steps * step_s + restore_s
         queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
-    return Net(
+    return TrialSlack(
         step_s,
         # A segment saves and stops between two steps, so a save waits for one.
         Switching(turn.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
@@ -146,7 +148,11 @@ def net_of(turn: Turn, job: Job) -> Net | None:
     )
 
 
-def _held(state: RunView, segment: Segment | None) -> Kind:
+def _held(state: RunView, segment: Segment | None) -> MachineChoice:
     if segment is None:
-        return Kind.WAIT
-    return Kind.SPOT if any(state.leases[lease].offer.spot for lease in segment.leases) else Kind.ON_DEMAND
+        return MachineChoice.WAIT
+    return (
+        MachineChoice.SPOT
+        if any(state.leases[lease].offer.spot for lease in segment.leases)
+        else MachineChoice.ON_DEMAND
+    )

@@ -15,7 +15,7 @@ from shoestring.kernel.view import RunView
 from shoestring.market.billing import metered_usd
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY, start_on
 from shoestring.policies.placement.renting.facts import not_just_denied, try_again
-from shoestring.policies.placement.renting.packing import Seats, has_time
+from shoestring.policies.placement.renting.packing import Packing, has_time
 from shoestring.policies.placement.renting.rent import Ranked, affordable, rent_one
 from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 from shoestring.policies.placement.spottune.rotation import HOUR_S, Stay, leave_in_time
@@ -136,7 +136,7 @@ def _deploy(state: RunView) -> Iterator[d.Decision]:
     for job in [state.jobs[job_id] for job_id in state.waiting]:
         lease = _assigned(state, job)
         if lease is not None and lease.usable and lease.free_slots >= job.slots:
-            yield start_on(state, job, Seats((lease.id,), (job.slots,)))
+            yield start_on(state, job, Packing((lease.id,), (job.slots,)))
 
 
 def _shut_down(state: RunView) -> Iterator[d.Decision]:

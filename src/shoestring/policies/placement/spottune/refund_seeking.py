@@ -19,7 +19,7 @@ from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.cheapest_step import CheapestStep
 from shoestring.policies.placement.renting.assign import release_idle, start_waiting_jobs
-from shoestring.policies.placement.renting.consolidate import gather
+from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.rent import rent_missing
 from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 from shoestring.policies.placement.spottune.rotation import HOUR_S, Stay, leave_in_time
@@ -44,10 +44,10 @@ class RefundSeeking(CheapestStep):
         if state.phase != "running":
             return
         yield from leave_in_time(state, event, self.stay, lambda lease: _refunds(state.listings[lease.offer]))
-        yield from start_waiting_jobs(state, widest_first=self.gathers)
+        yield from start_waiting_jobs(state, widest_first=self.consolidates)
         yield from rent_missing(state, self._ranked, bid=a_little_above_the_market)
-        if self.gathers:
-            yield from gather(state)
+        if self.consolidates:
+            yield from consolidate(state)
         yield from release_idle(state, self.idle_s)
 
     def _prices(self, state: RunView, seen: Overheads) -> Sequence[OfferPrice]:

@@ -96,7 +96,7 @@ def _leave(state: RunView, lease: Lease, stay: Stay) -> Iterator[d.Decision]:
         left_s = (segment.until_step - segment.step) * step_s
         if left_s <= stay.done_soon_s:
             again_s = max(left_s, 1.0)
-        elif pace.steps and not segment.halting and segment.id not in state.leaving:
+        elif pace.steps and not segment.halting and segment.id not in state.draining:
             yield d.HaltSegment(
                 segment=segment.id,
                 grace_s=max(state.spec.slice_s, 3 * step_s),  # no hurry: the step it is in would be lost

@@ -15,7 +15,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hyperband_plan
 from shoestring.policies.search.elastic.scaling import learned_speeds
-from shoestring.policies.search.seer.bill import BilledPlan, Terms
+from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.policies.search.seer.policy import best_go_on
 from shoestring.policies.search.seer.replan import machines_that_can_be_paid
@@ -35,7 +35,7 @@ class _Planned:
         key = (self, "plan", state.spec.budget_usd, state.spec.deadline_s)
         return state.memo(key, lambda: self.made(terms_at_the_start(state, self.parameters)))
 
-    def made(self, terms: Terms) -> BilledPlan:
+    def made(self, terms: SeerTerms) -> BilledPlan:
         raise NotImplementedError
 
     def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
@@ -50,7 +50,7 @@ class ElasticGrid(_Planned):
     point of the grid; ours need not be.
     """
 
-    def made(self, terms: Terms) -> BilledPlan:
+    def made(self, terms: SeerTerms) -> BilledPlan:
         return grid_plan(terms)
 
 
@@ -58,7 +58,7 @@ class ElasticGrid(_Planned):
 class ElasticHalving(_Planned):
     """Successive halving whose survivors share the slots of those that are out."""
 
-    def made(self, terms: Terms) -> BilledPlan:
+    def made(self, terms: SeerTerms) -> BilledPlan:
         return halving_plan(terms)
 
     def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
@@ -92,7 +92,7 @@ def _ending_by(billed: BilledPlan, stop: float) -> BilledPlan:
 class ElasticHyperband(_Planned):
     """Hyperband with all brackets at once. A trial competes within its bracket only, which its number tells."""
 
-    def made(self, terms: Terms) -> BilledPlan:
+    def made(self, terms: SeerTerms) -> BilledPlan:
         return hyperband_plan(terms)
 
     def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:

@@ -15,11 +15,11 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.hypersched_forecast import Outlook, outlook, widths_by_gain
+from shoestring.policies.search.elastic.hypersched_forecast import TrialForecast, outlook, widths_by_gain
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, wanted_slots
 from shoestring.policies.search.halving.rungs import Climb, Ladder, as_they_come, rung_steps
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, planned, supplied
-from shoestring.policies.search.seer.bill import Terms
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, planned, supplied
+from shoestring.policies.search.seer.bill import SeerTerms
 from shoestring.policies.search.seer.terms import Parameters, provision_s, terms_at_the_start
 
 
@@ -30,7 +30,7 @@ def affordable_slots(state: RunView, parameters: Parameters) -> int:
     return steady_machines(terms) * terms.slots * state.spec.slots
 
 
-def steady_machines(terms: Terms) -> int:
+def steady_machines(terms: SeerTerms) -> int:
     """One at least (the guard ends it when its money is gone), and no more than the run may rent."""
     usd = terms.lease_usd(max(0.0, terms.deadline_s - terms.provision_s))
     if usd <= 0:
@@ -76,14 +76,14 @@ class HyperSched:
         spec, width = state.spec, self._width(state)
         cluster = affordable_slots(state, self.parameters)
         while cluster - wanted_slots(state) >= width:
-            decided = len(state.taken)
+            decided = len(state.decided)
             yield from ladder.send_on(state)
-            if len(state.taken) > decided:
+            if len(state.decided) > decided:
                 continue
             if len(state.jobs) >= planned(spec) or not self._explores(state):
                 return
             job, number = state.next_job(), len(state.jobs)
-            config, origin = supplied(state, number, job, AT_RANDOM)
+            config, origin = supplied(state, number, job, RANDOM_SAMPLER)
             yield d.AddJob(job=job, config=config, tags={"rung": 0}, why=f"trial {number + 1}, {origin}")
             step = ladder.first_step
             yield d.RunJob(
@@ -144,7 +144,7 @@ class HyperSched:
         return self.parameters.p_min * state.spec.slots
 
 
-def _give(state: RunView, leader: Outlook, slots: int, place: int) -> Iterator[d.Decision]:
+def _give(state: RunView, leader: TrialForecast, slots: int, place: int) -> Iterator[d.Decision]:
     job, max_steps = leader.job, state.spec.max_steps
     if job.wanted and job.slots == slots and job.until_step == max_steps:
         return

@@ -17,7 +17,7 @@ SCALING = 0.8
 
 
 @dataclass(frozen=True)
-class Outlook:
+class TrialForecast:
     """What matters of a trial. Losses: smaller is better, whatever the run's direction."""
 
     job: Job
@@ -35,7 +35,7 @@ class Outlook:
         return self.loss - self.per_doubling * math.log2(max(1.0, reached / self.steps))
 
 
-def outlook(state: RunView, job: Job) -> Outlook | None:
+def outlook(state: RunView, job: Job) -> TrialForecast | None:
     """None for a trial that has not reported a number yet, or that was never timed."""
     seconds_on_one = [(pace.steps, pace.seconds * slots**SCALING) for (_, slots), pace in job.paces.items()]
     if job.segment is not None:
@@ -45,7 +45,7 @@ def outlook(state: RunView, job: Job) -> Outlook | None:
     if not job.values or math.isnan(job.values[-1]) or not steps or seconds <= 0:
         return None
     sign = 1.0 if state.spec.direction == "minimize" else -1.0
-    return Outlook(job, sign * job.values[-1], _per_doubling(job, sign), job.steps[-1], steps / seconds)
+    return TrialForecast(job, sign * job.values[-1], _per_doubling(job, sign), job.steps[-1], steps / seconds)
 
 
 def _per_doubling(job: Job, sign: float) -> float:
@@ -58,7 +58,7 @@ def _per_doubling(job: Job, sign: float) -> float:
 
 
 def widths_by_gain(
-    leaders: Sequence[Outlook], slots: int, *, narrowest: int, widest: float, left_s: float, max_steps: int
+    leaders: Sequence[TrialForecast], slots: int, *, narrowest: int, widest: float, left_s: float, max_steps: int
 ) -> list[int]:
     """Everybody gets the narrowest; then, again and again, whoever gains most per slot by having twice as many."""
     widths = [narrowest] * len(leaders)

@@ -19,13 +19,13 @@ def wanted_slots(state: RunView) -> int:
 
 def leave_at_once(state: RunView, job: Job) -> Iterator[d.Decision]:
     """The place is wanted, or no longer paid for. Only the best so far may finish its step, to be saved."""
-    if job.segment is not None and job.segment in state.leaving and job.id != state.best:
+    if job.segment is not None and job.segment in state.draining and job.id != state.best:
         yield d.HaltSegment(segment=job.segment, grace_s=0.0, why="its trial is out, and nobody needs its state")
 
 
 def leave_after_this_step(state: RunView, job: Job) -> Iterator[d.Decision]:
     """It may be wanted again, and being hurried would cost it the step."""
-    if job.segment is not None and job.segment in state.leaving:
+    if job.segment is not None and job.segment in state.draining:
         yield d.HaltSegment(
             segment=job.segment,
             grace_s=max(state.spec.wind_down_s, state.deadline_at - state.now),

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from shoestring.policies.search.seer.bill import (
     BilledPlan,
-    Terms,
+    SeerTerms,
     bill_usd,
     can_be_had,
     check_feasible,
     more_machines,
     more_time,
 )
-from shoestring.policies.search.seer.plan import Bracket, Plan, Stage
+from shoestring.policies.search.seer.plan import Bracket, SeerPlan, Stage
 
 
-def grid_plan(terms: Terms) -> BilledPlan:
+def grid_plan(terms: SeerTerms) -> BilledPlan:
     """Half of the time for as many trials as can be paid, half for the best one.  Paper: SEER section 6.3, E-Grid."""
     check_feasible(terms)
     half_s = terms.training_s / 2
@@ -41,7 +41,7 @@ def grid_plan(terms: Terms) -> BilledPlan:
     return _billed(terms, [terms.t_min_s], [[Bracket(trials=1, slots=terms.p_min)]])
 
 
-def halving_plan(terms: Terms) -> BilledPlan:
+def halving_plan(terms: SeerTerms) -> BilledPlan:
     """After each stage one trial in eta goes on and is trained eta times as much: on eta times as many slots, or as far
     as it may not have them, for longer. So every stage costs the same. There are as many stages as time allows and as
     there is money for trials to eliminate in them."""
@@ -52,7 +52,7 @@ def halving_plan(terms: Terms) -> BilledPlan:
     return next(plan for plan in plans if plan is not None)
 
 
-def _halvings(terms: Terms, seconds: float) -> Iterator[tuple[list[float], list[int]]]:
+def _halvings(terms: SeerTerms, seconds: float) -> Iterator[tuple[list[float], list[int]]]:
     """Lengths and widths of the stages, for one stage, for two, and so on, while the first is long enough."""
     widths: list[int] = []
     while (trained := terms.p_min * terms.eta ** len(widths)) <= terms.most_machines * terms.slots:
@@ -64,7 +64,7 @@ def _halvings(terms: Terms, seconds: float) -> Iterator[tuple[list[float], list[
         yield lengths, widths.copy()
 
 
-def _halved(terms: Terms, lengths: Sequence[float], widths: Sequence[int]) -> BilledPlan | None:
+def _halved(terms: SeerTerms, lengths: Sequence[float], widths: Sequence[int]) -> BilledPlan | None:
     """For as many trials as can be paid; none if there are too few for the last elimination to take any away."""
 
     def stages(trials: int) -> list[list[Bracket]]:
@@ -77,7 +77,7 @@ def _halved(terms: Terms, lengths: Sequence[float], widths: Sequence[int]) -> Bi
     return None if trials is None else _billed_in_full(terms, lengths, stages(trials))
 
 
-def hyperband_plan(terms: Terms) -> BilledPlan:
+def hyperband_plan(terms: SeerTerms) -> BilledPlan:
     """All brackets side by side, each stopping its trials at R / eta^i, for the largest R that time and money allow;
     then as many times Hyperband's trials as the rest of the money pays.  Paper: SEER section 6.3, E-Hyperband."""
     check_feasible(terms)
@@ -101,7 +101,7 @@ def hyperband_plan(terms: Terms) -> BilledPlan:
     return _billed_in_full(terms, *made(R, times))
 
 
-def _bracket(terms: Terms, halvings: int, bracket: int, stage: int, times: float) -> Bracket:
+def _bracket(terms: SeerTerms, halvings: int, bracket: int, stage: int, times: float) -> Bracket:
     """Hyperband's trials for a bracket that halves so often (the first the most), in a stage."""
     rungs = halvings - bracket
     begin = times * math.ceil((halvings + 1) / (rungs + 1) * terms.eta**rungs)
@@ -130,18 +130,18 @@ def _largest(low: float, high: float, fits: Callable[[float], bool]) -> float:
     return low
 
 
-def _machines(terms: Terms, stages: Sequence[Sequence[Bracket]]) -> list[int]:
+def _machines(terms: SeerTerms, stages: Sequence[Sequence[Bracket]]) -> list[int]:
     slots = [sum(bracket.trials * bracket.slots for bracket in brackets) for brackets in stages]
     return [max(1, math.ceil(max(slots[k:]) / terms.slots)) for k in range(len(slots))]
 
 
-def _billed_in_full(terms: Terms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
+def _billed_in_full(terms: SeerTerms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
     """With what is left of the money spent on more machines, then on time, and every slot that is paid for in use."""
     machines = more_machines(terms, lengths, _machines(terms, stages))
     return _billed(terms, more_time(terms, lengths, machines), _seated(terms, stages, machines))
 
 
-def _seated(terms: Terms, stages: Sequence[Sequence[Bracket]], machines: Sequence[int]) -> list[list[Bracket]]:
+def _seated(terms: SeerTerms, stages: Sequence[Sequence[Bracket]], machines: Sequence[int]) -> list[list[Bracket]]:
     """More trials on the slots that are free: in each stage for the bracket that eliminates most."""
     seated: list[list[Bracket]] = []
     for brackets, held in zip(stages, machines, strict=True):
@@ -157,10 +157,12 @@ def _seated(terms: Terms, stages: Sequence[Sequence[Bracket]], machines: Sequenc
     return seated
 
 
-def _billed(terms: Terms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
+def _billed(terms: SeerTerms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
     machines = _machines(terms, stages)
     made, start = [], 0.0
     for length, brackets in zip(lengths, stages, strict=True):
         made.append(Stage(start=start, stop=start + length, brackets=tuple(brackets)))
         start += length
-    return BilledPlan(plan=Plan(stages=tuple(made)), machines=tuple(machines), usd=bill_usd(terms, lengths, machines))
+    return BilledPlan(
+        plan=SeerPlan(stages=tuple(made)), machines=tuple(machines), usd=bill_usd(terms, lengths, machines)
+    )

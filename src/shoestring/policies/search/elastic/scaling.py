@@ -31,13 +31,13 @@ def learned_speedup(view: RunView, slots: int) -> float:
     return learned_speeds(view).speedup(slots)
 
 
-def learned_speeds(view: RunView) -> Speeds:
-    speeds = view.memo(Speeds, lambda: Speeds(view.spec.slots))
+def learned_speeds(view: RunView) -> ScalingModel:
+    speeds = view.memo(ScalingModel, lambda: ScalingModel(view.spec.slots))
     speeds.catch_up(view)
     return speeds
 
 
-class Speeds:
+class ScalingModel:
     """What the paces on record say: a memo, rebuilt whenever it is missing."""
 
     def __init__(self, narrowest: int) -> None:

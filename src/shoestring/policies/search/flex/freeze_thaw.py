@@ -7,8 +7,9 @@ the end. How far is u = ln(step) / ln(last step), so that early steps, where mos
     k = same place (Matern 5/2, one length per number of the configuration) x (base + what grows with u)
       + same trial x (base + what grows with u) + what all curves share + noise
 
-Lengths and amplitudes (a `Shape`) have priors. `sharpened` moves them a small step up the slope of their posterior, so
-that a model fitted again and again with a little more data learns which parameters matter without ever searching.
+Lengths and amplitudes (`FreezeThawParameters`) have priors. `sharpened` moves them a small step up the gradient of
+their posterior, so that a model refitted with a little more data each time learns which parameters matter without a
+search.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SQRT5 = math.sqrt(5.0)
 
 
 @dataclass(frozen=True)
-class Points:
+class CurvePoints:
     """Where curves were or might be looked at, one row each."""
 
     x: Numbers
@@ -45,13 +46,13 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Shape:
+class FreezeThawParameters:
     """Logarithms of lengths and amplitudes, relative to the usual ones."""
 
     logs: Numbers
 
     @classmethod
-    def usual(cls, dimensions: int) -> Shape:
+    def usual(cls, dimensions: int) -> FreezeThawParameters:
         return cls(np.zeros(dimensions + len(USUAL_AMPLITUDES)))
 
     @property
@@ -68,7 +69,7 @@ class Shape:
 class FreezeThaw:
     """The posterior, given values of unit variance around zero at some points."""
 
-    def __init__(self, seen: Points, values: Numbers, shape: Shape) -> None:
+    def __init__(self, seen: CurvePoints, values: Numbers, shape: FreezeThawParameters) -> None:
         self._seen, self._shape = seen, shape
         self._amplitudes = shape.amplitudes
         covariance = self._between(seen, seen)
@@ -76,7 +77,7 @@ class FreezeThaw:
         self._factor: Numbers = cholesky(covariance, lower=True, check_finite=False)
         self._weights: Numbers = cho_solve((self._factor, True), values, check_finite=False)
 
-    def mean_and_deviation(self, at: Points) -> tuple[Numbers, Numbers]:
+    def mean_and_deviation(self, at: CurvePoints) -> tuple[Numbers, Numbers]:
         """Of the curve itself, without the noise of a report."""
         across = self._between(self._seen, at)
         explained = solve_triangular(self._factor, across, lower=True, check_finite=False)
@@ -90,7 +91,7 @@ class FreezeThaw:
         fit = -0.5 * values @ self._weights - np.log(np.diag(self._factor)).sum()
         return float(fit - 0.5 * (self._shape.logs**2).sum() / SPREAD**2)
 
-    def sharpened(self) -> Shape:
+    def sharpened(self) -> FreezeThawParameters:
         """The shape, a small step further up the slope of its posterior density."""
         shape, seen, amplitudes = self._shape, self._seen, self._amplitudes
         inverse = cho_solve((self._factor, True), np.eye(len(seen.u)), check_finite=False)
@@ -104,9 +105,9 @@ class FreezeThaw:
         heights = [(part * growth).sum() for part in (at_place, at_trial) for growth in growths]
         upwards = np.concatenate([lengths, 0.5 * amplitudes * np.array([*heights, np.trace(pull)])])
         slope = upwards - shape.logs / SPREAD**2
-        return Shape(shape.logs + np.clip(STEP * slope, -LONGEST_STEP, LONGEST_STEP))
+        return FreezeThawParameters(shape.logs + np.clip(STEP * slope, -LONGEST_STEP, LONGEST_STEP))
 
-    def _between(self, a: Points, b: Points) -> Numbers:
+    def _between(self, a: CurvePoints, b: CurvePoints) -> Numbers:
         lengths = self._shape.lengths
         growths = _growths(a.u, b.u)
         covariance = _matern(_distance(a.x / lengths, b.x / lengths)) * _grown(self._amplitudes[:3], growths)

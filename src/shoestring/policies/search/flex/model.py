@@ -12,7 +12,7 @@ import numpy as np
 
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.flex.curve_arrays import POINTS, Ledger, Numbers, Whole
-from shoestring.policies.search.flex.freeze_thaw import FreezeThaw, Points, Shape
+from shoestring.policies.search.flex.freeze_thaw import CurvePoints, FreezeThaw, FreezeThawParameters
 
 NEAREST_GAP, WIDEST_GAP = 0.17, 4.0
 """Gaps below the one and above the other look alike."""
@@ -27,10 +27,10 @@ NEW = 1 << 40
 """Trials that do not exist are numbered from here."""
 
 
-class Belief:
+class CurvePosterior:
     """A fitted model of all curves as they are now. Numbers that it gives are gaps as above: larger is better."""
 
-    def __init__(self, ledger: Ledger, max_steps: int, shape: Shape, since: int) -> None:
+    def __init__(self, ledger: Ledger, max_steps: int, shape: FreezeThawParameters, since: int) -> None:
         """What was reported before the step `since` is not told: it says nothing about the end."""
         self._ledger, self.since = ledger, since
         self._log_steps = math.log(max(2, max_steps))
@@ -60,7 +60,7 @@ class Belief:
     def outlook_of_new(self, x: Numbers, step: float) -> tuple[Numbers, Numbers]:
         """The same of trials that do not exist yet."""
         u = np.full(len(x), math.log(max(1.0, step)) / self._log_steps)
-        return self._model.mean_and_deviation(Points(x, NEW + np.arange(len(x)), u))
+        return self._model.mean_and_deviation(CurvePoints(x, NEW + np.arange(len(x)), u))
 
     def room(self, x: Numbers, tried: Numbers) -> Numbers:
         """From 0 to 1: how far these places are from any that is being tried and has not told anything yet."""
@@ -71,7 +71,7 @@ class Belief:
         room: Numbers = 1.0 - np.exp(-apart / CROWDED**2)
         return room
 
-    def sharpened(self) -> Shape:
+    def sharpened(self) -> FreezeThawParameters:
         return self._model.sharpened()
 
     def _gaps(self, values: Numbers) -> Numbers:
@@ -79,8 +79,8 @@ class Belief:
         logs: Numbers = -np.log(NEAREST_GAP + np.clip(gaps, 0.0, WIDEST_GAP))
         return logs
 
-    def _points(self, trials: Whole, steps: Numbers) -> Points:
-        return Points(self._ledger.x[trials], trials, np.log(np.maximum(1.0, steps)) / self._log_steps)
+    def _points(self, trials: Whole, steps: Numbers) -> CurvePoints:
+        return CurvePoints(self._ledger.x[trials], trials, np.log(np.maximum(1.0, steps)) / self._log_steps)
 
 
 def _told(latest: Numbers, steps: Numbers, since: int) -> tuple[Whole, Whole]:
@@ -97,20 +97,22 @@ def _told(latest: Numbers, steps: Numbers, since: int) -> tuple[Whole, Whole]:
     return np.concatenate([ends, earlier[there]]), np.concatenate([np.zeros(len(ends), dtype=int), points[there]])
 
 
-def believed(state: RunView, shape: Shape | None, since: int) -> Belief | None:
+def believed(state: RunView, shape: FreezeThawParameters | None, since: int) -> CurvePosterior | None:
     """The belief of now; None while there is nothing to compare. Equal curves give an equal belief, kept or not."""
     ledger = ledger_of(state)
     if np.isfinite(ledger.latest(since)).sum() < LEAST_TRIALS:
         return None
     logs = None if shape is None else tuple(shape.logs.tolist())
     now = (ledger.state_of_curves, logs, since)
-    kept: dict[str, object] = state.memo(Belief, dict)
+    kept: dict[str, object] = state.memo(CurvePosterior, dict)
     if kept.get("of") != now:
         spec = state.spec
-        kept["belief"] = Belief(ledger, spec.max_steps, shape or Shape.usual(spec.space.dimensions), since)
+        kept["belief"] = CurvePosterior(
+            ledger, spec.max_steps, shape or FreezeThawParameters.usual(spec.space.dimensions), since
+        )
         kept["of"] = now
     belief = kept["belief"]
-    assert isinstance(belief, Belief)
+    assert isinstance(belief, CurvePosterior)
     return belief
 
 

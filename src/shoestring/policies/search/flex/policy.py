@@ -22,12 +22,12 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.scaling import learned_speeds
 from shoestring.policies.search.flex.grace import SCOUT, grace_steps, next_scout
 from shoestring.policies.search.flex.narrowing import Narrowing, power_of_two
-from shoestring.policies.search.flex.resources import Means, means
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, Drawn, planned, supplied
+from shoestring.policies.search.flex.resources import Resources, resources_now
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Drawn, planned, supplied
 
 if TYPE_CHECKING:
-    from shoestring.policies.search.flex.freeze_thaw import Shape
-    from shoestring.policies.search.flex.model import Belief
+    from shoestring.policies.search.flex.freeze_thaw import FreezeThawParameters
+    from shoestring.policies.search.flex.model import CurvePosterior
 
 SHAPE, SHARPENED_AT = "model_shape", "sharpened_at"
 """Tags of the first trial: what the model has learned of the parameters, and after how many reports."""
@@ -54,18 +54,18 @@ class Flex:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        now = means(state, spot=self.spot)
+        resources = resources_now(state, spot=self.spot)
         if isinstance(event, e.JobReported):
             job = state.jobs[event.job]
             if job.segment == event.segment and _may_be_told(state, job):
-                yield from self._judge(state, job, now)
+                yield from self._judge(state, job, resources)
                 yield from self._sharpen(state)
-            if self._explores(state, now):
+            if self._explores(state, resources):
                 yield from _give_up_slow(state)
-        yield from self._fill(state, now)
+        yield from self._fill(state, resources)
 
     # -- who is running --------------------------------------------------------------------------------------------
-    def _judge(self, state: RunView, job: Job, now: Means) -> Iterator[d.Decision]:
+    def _judge(self, state: RunView, job: Job, resources: Resources) -> Iterator[d.Decision]:
         """It has just reported: does it go on, and as wide as it is? A new trial stops by itself where it is judged."""
         if job.values and not math.isfinite(job.values[-1]):
             yield d.DropJob(job=job.id, why=f"its metric at step {job.step} is {job.values[-1]}")
@@ -73,59 +73,59 @@ class Flex:
         if job.step >= job.until_step or not job.values or not _saves(state):
             return  # it stops here anyway, or would begin anew
         speeds = learned_speeds(state)
-        steps = now.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
+        steps = resources.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
         if steps < 1:
             yield d.PauseJob(job=job.id, why="no further step would end in time: save what there is")
-        elif self._is_judged_with_finalists(state, job, now) and _pays(state, job, now):
-            yield from self._narrow_down(state, job, now, steps)
+        elif self._is_judged_with_finalists(state, job, resources) and _pays(state, job, resources):
+            yield from self._narrow_down(state, job, resources, steps)
 
-    def _narrow_down(self, state: RunView, job: Job, now: Means, steps: int) -> Iterator[d.Decision]:
+    def _narrow_down(self, state: RunView, job: Job, resources: Resources, steps: int) -> Iterator[d.Decision]:
         """Make room for others, or take the room that others made."""
-        chosen = self._finalists(state, now)
+        chosen = self._finalists(state, resources)
         if job.id not in chosen:
             yield d.PauseJob(job=job.id, why=f"{len(chosen)} others are expected to end better")
             return
-        room = now.slots - _slots_taken(state) + job.slots
+        room = resources.slots - _slots_taken(state) + job.slots
         width = min(chosen[job.id], _power_of_two(state, room))
         if width <= job.slots:
             return
         speeds, left = learned_speeds(state), state.spec.max_steps - job.step
-        wider = min(left, now.steps(speeds.step_s(job.id) / speeds.speedup(width), switching=True))
+        wider = min(left, resources.steps(speeds.step_s(job.id) / speeds.speedup(width), switching=True))
         if wider > steps:
             why = f"{wider} more steps on {width} slots, {steps} on {job.slots}"
             yield d.RunJob(job=job.id, until_step=state.spec.max_steps, slots=width, why=why)
 
     # -- what is free ----------------------------------------------------------------------------------------------
-    def _fill(self, state: RunView, now: Means) -> Iterator[d.Decision]:
+    def _fill(self, state: RunView, resources: Resources) -> Iterator[d.Decision]:
         worker = state.spec.slots
-        if now.slots - _slots_taken(state) < worker:
+        if resources.slots - _slots_taken(state) < worker:
             return
-        if not self._explores(state, now) and (chosen := self._finalists(state, now)):
-            yield from self._resume(state, now, chosen)
+        if not self._explores(state, resources) and (chosen := self._finalists(state, resources)):
+            yield from self._resume(state, resources, chosen)
             return
-        while now.slots - _slots_taken(state) >= worker and len(state.jobs) < planned(state.spec):
-            if state.leases and now.steps(learned_speeds(state).usual_s, switching=True) < 1:
+        while resources.slots - _slots_taken(state) >= worker and len(state.jobs) < planned(state.spec):
+            if state.leases and resources.steps(learned_speeds(state).usual_s, switching=True) < 1:
                 return
-            yield from self._explore(state, now)
+            yield from self._explore(state, resources)
 
-    def _resume(self, state: RunView, now: Means, chosen: dict[JobId, int]) -> Iterator[d.Decision]:
+    def _resume(self, state: RunView, resources: Resources, chosen: dict[JobId, int]) -> Iterator[d.Decision]:
         speeds, max_steps = learned_speeds(state), state.spec.max_steps
         for job_id in list(state.waiting):
             if job_id not in chosen:
                 yield d.PauseJob(job=job_id, why=f"{len(chosen)} others are expected to end better")
         for place, (job_id, slots) in enumerate(chosen.items()):
             job = state.jobs[job_id]
-            width = min(slots, _power_of_two(state, now.slots - _slots_taken(state)))
+            width = min(slots, _power_of_two(state, resources.slots - _slots_taken(state)))
             if job.status != "paused" or job.segment is not None or not width:
                 continue
-            if now.steps(speeds.step_s(job_id) / speeds.speedup(width), switching=True) >= 1:
+            if resources.steps(speeds.step_s(job_id) / speeds.speedup(width), switching=True) >= 1:
                 why = f"number {place + 1} of {len(chosen)} by its outlook"
                 yield d.RunJob(job=job_id, until_step=max_steps, slots=width, why=why)
 
-    def _explore(self, state: RunView, now: Means) -> Iterator[d.Decision]:
+    def _explore(self, state: RunView, resources: Resources) -> Iterator[d.Decision]:
         """A scout, if one is wanted; or else a new trial, or one that was judged too early."""
         spec, grace = state.spec, grace_steps(state, self.grace_steps)
-        sent = next_scout(state, min(self.grace_steps, spec.max_steps), self._steps_to_explore(state, now))
+        sent = next_scout(state, min(self.grace_steps, spec.max_steps), self._steps_to_explore(state, resources))
         if sent is not None:
             scout, there = sent
             yield d.TagJob(job=scout.id, tags={SCOUT: there}, why="a scout")
@@ -136,9 +136,9 @@ class Flex:
         job, number = state.next_job(), len(state.jobs)
         belief = self._belief(state) if number >= max(self.startup, len(spec.given)) else None
         if belief is None:
-            drawn: Drawn | Job = supplied(state, number, job, AT_RANDOM)
+            drawn: Drawn | Job = supplied(state, number, job, RANDOM_SAMPLER)
         else:
-            drawn = self._most_promising(state, belief, now, job, grace)
+            drawn = self._most_promising(state, belief, resources, job, grace)
         if isinstance(drawn, Job):
             why = f"judged again after {grace} of {spec.max_steps} steps: before, ranks do not hold"
             yield d.RunJob(job=drawn.id, until_step=grace, slots=spec.slots, why=why)
@@ -148,42 +148,44 @@ class Flex:
             job=job, until_step=grace, slots=spec.slots, why=f"judged after {grace} of {spec.max_steps} steps"
         )
 
-    def _most_promising(self, state: RunView, belief: Belief, now: Means, job: JobId, grace: int) -> Drawn | Job:
+    def _most_promising(
+        self, state: RunView, belief: CurvePosterior, resources: Resources, job: JobId, grace: int
+    ) -> Drawn | Job:
         """Of what the model would draw for `job` and the trials that were judged before the step `grace`."""
         from shoestring.policies.search.flex.proposals import proposed, rejudged
 
         spec, speeds = state.spec, learned_speeds(state)
-        alone = self.narrowing.most(now, spec.slots)
-        steps = now.steps(speeds.usual_s / speeds.speedup(alone), switching=True)
-        hope = CURIOSITY * (1.0 - now.progress)
+        alone = self.narrowing.most(resources, spec.slots)
+        steps = resources.steps(speeds.usual_s / speeds.speedup(alone), switching=True)
+        hope = CURIOSITY * (1.0 - resources.progress)
         new = proposed(state, job, belief, step=min(spec.max_steps, steps), hope=hope)
-        early = rejudged(state, belief, speeds, now, grace=grace, alone=alone, hope=hope)
+        early = rejudged(state, belief, speeds, resources, grace=grace, alone=alone, hope=hope)
         return new.drawn if early is None or early.score <= new.score else early.job
 
     # -- how far it is ------------------------------------------------------------------------------------------
-    def _explores(self, state: RunView, now: Means) -> bool:
-        return now.progress < self.explore and len(state.jobs) < planned(state.spec)
+    def _explores(self, state: RunView, resources: Resources) -> bool:
+        return resources.progress < self.explore and len(state.jobs) < planned(state.spec)
 
-    def _is_judged_with_finalists(self, state: RunView, job: Job, now: Means) -> bool:
+    def _is_judged_with_finalists(self, state: RunView, job: Job, resources: Resources) -> bool:
         """Is it one of the finalists, or still on its way to where it was to be judged though exploring has ended?"""
-        return job.until_step == state.spec.max_steps or not self._explores(state, now)
+        return job.until_step == state.spec.max_steps or not self._explores(state, resources)
 
-    def _steps_to_explore(self, state: RunView, now: Means) -> float:
+    def _steps_to_explore(self, state: RunView, resources: Resources) -> float:
         """How many can still be taken by usual trials, each on the slots of one worker, while exploring."""
-        explored_s = now.left_s * (self.explore - now.progress) / (1.0 - now.progress)
-        return now.slots // state.spec.slots * explored_s / learned_speeds(state).usual_s
+        explored_s = resources.left_s * (self.explore - resources.progress) / (1.0 - resources.progress)
+        return resources.slots // state.spec.slots * explored_s / learned_speeds(state).usual_s
 
     @property
     def narrowing(self) -> Narrowing:
         return Narrowing(begins=self.explore)
 
     # -- what is believed ------------------------------------------------------------------------------------------
-    def _finalists(self, state: RunView, now: Means) -> dict[JobId, int]:
+    def _finalists(self, state: RunView, resources: Resources) -> dict[JobId, int]:
         from shoestring.policies.search.flex.finalists import finalists
 
-        return finalists(state, self._belief(state), learned_speeds(state), now, self.narrowing)
+        return finalists(state, self._belief(state), learned_speeds(state), resources, self.narrowing)
 
-    def _belief(self, state: RunView) -> Belief | None:
+    def _belief(self, state: RunView) -> CurvePosterior | None:
         from shoestring.policies.search.flex.model import believed
 
         return believed(state, _shape(state), grace_steps(state, self.grace_steps))
@@ -202,13 +204,13 @@ class Flex:
             yield d.TagJob(job=first.id, tags=tags, why=f"the model after {reports} reports")
 
 
-def _shape(state: RunView) -> Shape | None:
+def _shape(state: RunView) -> FreezeThawParameters | None:
     import numpy as np
 
-    from shoestring.policies.search.flex.freeze_thaw import Shape
+    from shoestring.policies.search.flex.freeze_thaw import FreezeThawParameters
 
     logs = next(iter(state.jobs.values())).tags.get(SHAPE) if state.jobs else None
-    return Shape(np.array([float(log) for log in logs.split(",")])) if isinstance(logs, str) else None
+    return FreezeThawParameters(np.array([float(log) for log in logs.split(",")])) if isinstance(logs, str) else None
 
 
 def _give_up_slow(state: RunView) -> Iterator[d.Decision]:
@@ -223,7 +225,7 @@ def _may_be_told(state: RunView, job: Job) -> bool:
     """Is it running, and not on its way out already?"""
     if job.status != "running" or job.segment is None:
         return False
-    return not state.segments[job.segment].halting and job.segment not in state.leaving
+    return not state.segments[job.segment].halting and job.segment not in state.draining
 
 
 def _slots_taken(state: RunView) -> int:
@@ -235,11 +237,11 @@ def _slots_taken(state: RunView) -> int:
     return taken
 
 
-def _pays(state: RunView, job: Job, now: Means) -> bool:
+def _pays(state: RunView, job: Job, resources: Resources) -> bool:
     """Is a change worth what it costs, both the one that put it here and the next?"""
     since = state.segments[job.segment].running_since if job.segment is not None else None
     here_s = 0.0 if since is None else state.now - since
-    return here_s >= PAYS_BACK * now.switch_s and now.left_s > PAYS_OFF * now.switch_s
+    return here_s >= PAYS_BACK * resources.switch_s and resources.left_s > PAYS_OFF * resources.switch_s
 
 
 def _saves(state: RunView) -> bool:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.scaling import Speeds, learned_speeds
-from shoestring.policies.search.flex.model import Belief, ledger_of
-from shoestring.policies.search.flex.resources import Means
+from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
+from shoestring.policies.search.flex.model import CurvePosterior, ledger_of
+from shoestring.policies.search.flex.resources import Resources
 from shoestring.policies.search.flex.slow_trials import StepTimes
 from shoestring.policies.search.samplers.protocol import Drawn
 from shoestring.policies.search.samplers.tpe import as_row
@@ -111,7 +111,7 @@ class Proposal(NamedTuple):
     """Its outlook with the hope for it, less what it takes."""
 
 
-def proposed(state: RunView, job: JobId, belief: Belief, *, step: int, hope: float) -> Proposal:
+def proposed(state: RunView, job: JobId, belief: CurvePosterior, *, step: int, hope: float) -> Proposal:
     """For a trial that could be trained to `step`; `hope` is how many deviations count for it."""
     space, ledger = state.spec.space, ledger_of(state)
     rng = np.random.default_rng(state.fixed_rng(f"candidates:{job}").getrandbits(64))
@@ -145,7 +145,7 @@ class Rejudged(NamedTuple):
 
 
 def rejudged(
-    state: RunView, belief: Belief, speeds: Speeds, now: Means, *, grace: int, alone: int, hope: float
+    state: RunView, belief: CurvePosterior, speeds: ScalingModel, now: Resources, *, grace: int, alone: int, hope: float
 ) -> Rejudged | None:
     """The best of those that rest before the step `grace`; on `alone` slots they would be trained to the end."""
     resting = [job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values]

@@ -20,7 +20,7 @@ SAVE_S = 2.0
 
 
 @dataclass(frozen=True)
-class Means:
+class Resources:
     slots: int
     """How many can be wanted at once: those of the machines in hand, and of those that can be paid beside them."""
     left_s: float
@@ -43,7 +43,7 @@ class Means:
         return max(0, int(min(left_s / step_s, (left_s - self.last_call_s) / step_s + 1.0)))
 
 
-def means(state: RunView, *, spot: bool) -> Means:
+def resources_now(state: RunView, *, spot: bool) -> Resources:
     """`spot`: may machines be rented that can be taken away?"""
     spec, now = state.spec, state.now
     up_s = provision_s(state)
@@ -65,7 +65,7 @@ def means(state: RunView, *, spot: bool) -> Means:
     begun_at = state.started_at + min(up_s, spec.deadline_s / 2)
     by_time = (now - begun_at) / max(1.0, state.deadline_at - begun_at)
     by_money = spent_usd / spec.budget_usd if spec.budget_usd > 0 else 0.0
-    return Means(
+    return Resources(
         slots=max(0, slots),
         left_s=left_s,
         progress=min(1.0, max(0.0, by_time, by_money)),

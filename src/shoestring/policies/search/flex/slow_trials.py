@@ -13,7 +13,7 @@ import numpy as np
 
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.scaling import Speeds, learned_speeds
+from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
 from shoestring.policies.search.flex.curve_arrays import Ledger, Numbers
 
 RIDGE = 0.3
@@ -31,7 +31,7 @@ MOST_GIVEN_UP = 0.25
 class StepTimes:
     """A ridge regression of the logarithm of seconds a step on the configuration and its squares."""
 
-    def __init__(self, ledger: Ledger, speeds: Speeds) -> None:
+    def __init__(self, ledger: Ledger, speeds: ScalingModel) -> None:
         seen = [number for number, job in enumerate(ledger.ids) if speeds.knows(job)]
         logs = np.array([math.log(speeds.step_s(ledger.ids[number])) for number in seen])
         self._usual = math.log(speeds.usual_s)

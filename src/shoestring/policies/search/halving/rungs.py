@@ -2,7 +2,7 @@
 
 Successive halving, ASHA and the brackets of Hyperband are all this; they differ in when a rung may send trials on.
 
-A ladder holds nothing of its own. It is a fold of `state.rests` (who came to rest on which rung with which value) and
+A ladder holds nothing of its own. It is a fold of `state.settled` (who came to rest on which rung with which value) and
 of how far each job was told to go, so one that is built anew from the state gives the same decisions as one that has
 read along since the start. Searches keep it as a memo and only read on: a study of 100,000 trials costs each event a
 search in a sorted list, not a look at all jobs. (Putting a value into that list moves memory, 8 bytes for each trial
@@ -22,10 +22,17 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Rest
+from shoestring.kernel.records import Settled
 from shoestring.kernel.types import JobId, Tags
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, has_room, planned, supplied
+from shoestring.policies.search.samplers.protocol import (
+    RANDOM_SAMPLER,
+    SEARCH_WAKERS,
+    Sampler,
+    has_room,
+    planned,
+    supplied,
+)
 
 Standing = tuple[float, int, JobId]
 """Smaller is better: the value, then who came first."""
@@ -80,7 +87,7 @@ class Ladder:
         self._sending = {rung.step: rung for rung in self._rungs[:-1]}
 
     # -- reading ---------------------------------------------------------------------------------------------------
-    def read(self, state: RunView, order: int, rest: Rest) -> None:
+    def read(self, state: RunView, order: int, rest: Settled) -> None:
         """Take note of somebody's coming to rest; `order` is the number of the rest."""
         rung = self._sending.get(rest.until_step)
         if rung is None:
@@ -96,7 +103,7 @@ class Ladder:
             rung.candidates += 1
             heappush(rung.queue, standing)
 
-    def _standing(self, rest: Rest) -> float:
+    def _standing(self, rest: Settled) -> float:
         if rest.status in ("failed", "dropped"):
             return HOPELESS
         if rest.value is None:
@@ -180,14 +187,14 @@ BRACKET = "bracket"
 
 
 class Climb:
-    """The ladders of a search and how much of `state.rests` they have read: a memo, rebuilt whenever it is missing."""
+    """The ladders of a search and how much of `state.settled` they have read: a memo, rebuilt whenever it is missing."""
 
     def __init__(self, ladders: list[Ladder]) -> None:
         self.ladders = ladders
         self._read = 0
 
     def catch_up(self, state: RunView) -> None:
-        rests = state.rests
+        rests = state.settled
         for order in range(self._read, len(rests)):
             rest = rests[order]
             self.ladders[int(state.jobs[rest.job].tags.get(BRACKET) or 0)].read(state, order, rest)
@@ -202,7 +209,7 @@ class Halving(ABC):
     """The best 1/eta of a rung are promoted."""
     grace_steps: int = 1
     """The lowest first rung: every trial trains so many steps before it is compared."""
-    sampler: Sampler = AT_RANDOM
+    sampler: Sampler = RANDOM_SAMPLER
     """Where new trials come from."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
@@ -215,10 +222,10 @@ class Halving(ABC):
         for ladder in progress.ladders:
             yield from ladder.cut_off(state)
         while has_room(state):
-            decided = len(state.taken)
+            decided = len(state.decided)
             for ladder in progress.ladders:
                 yield from ladder.send_on(state)
-                if len(state.taken) > decided:
+                if len(state.decided) > decided:
                     break
             else:
                 if len(state.jobs) >= planned(state.spec):

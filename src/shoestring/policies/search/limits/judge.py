@@ -16,7 +16,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.trial_cost import Taken, taken
+from shoestring.policies.search.limits.trial_cost import Taken, cost_so_far
 from shoestring.space.constraints import COST, SECONDS, Constraint
 from shoestring.units import show_duration, show_usd
 
@@ -36,7 +36,7 @@ class Judging:
 
 
 class _Rested:
-    """How far `state.rests` was read. Lost, all are looked at again, and those with a verdict are left alone."""
+    """How far `state.settled` was read. Lost, all are looked at again, and those with a verdict are left alone."""
 
     def __init__(self) -> None:
         self._read = 0
@@ -44,8 +44,8 @@ class _Rested:
         """At rest by name, while a segment of theirs is still on its way out."""
 
     def since_last(self, state: RunView) -> list[JobId]:
-        fresh = dict.fromkeys([*self._leaving, *(rest.job for rest in state.rests[self._read :])])
-        self._read = len(state.rests)
+        fresh = dict.fromkeys([*self._leaving, *(rest.job for rest in state.settled[self._read :])])
+        self._read = len(state.settled)
         self._leaving = [job for job in fresh if state.jobs[job].segment is not None and not state.jobs[job].wanted]
         return [job for job in fresh if state.jobs[job].segment is None]
 
@@ -54,7 +54,7 @@ def verdict_on(state: RunView, job: Job) -> d.JudgeJob | None:
     """None if it runs again, or if nothing has changed since it was judged."""
     if job.wanted or ENDED in job.tags:
         return None
-    spent = taken(state, job)
+    spent = cost_so_far(state, job)
     seconds = None if spent is None else spent.seconds
     judged = bool(state.spec.constraints) and job.fraction == 1.0
     if seconds == job.seconds and (job.feasible is not None or not judged):

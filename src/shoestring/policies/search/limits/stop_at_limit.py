@@ -17,7 +17,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.limits.judge import ENDED, verdict_on
-from shoestring.policies.search.limits.trial_cost import Taken, taken, usd_per_hour
+from shoestring.policies.search.limits.trial_cost import Taken, cost_so_far, usd_per_hour
 from shoestring.space.constraints import COST, SECONDS, ends
 from shoestring.units import show_duration, show_usd
 
@@ -39,7 +39,7 @@ class EndAtLimits:
         job = _whom(state, event)
         if job is None or job.status != "running" or job.segment is None:
             return
-        spent = taken(state, job)
+        spent = cost_so_far(state, job)
         left_s = self._left_s(state, job, spent)
         if left_s == math.inf or spent is None:
             return

@@ -15,7 +15,7 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 
 
-class Stretch(NamedTuple):
+class TrainingTime(NamedTuple):
     """Training on one kind of machine."""
 
     offer: Offer
@@ -28,7 +28,7 @@ class Taken(NamedTuple):
     usd: float
 
 
-def taken(state: RunView, job: Job) -> Taken | None:
+def cost_so_far(state: RunView, job: Job) -> Taken | None:
     """By what the job is now, its open segment included; None if nothing is known of its training."""
     stretches = list(_stretches(state, job))
     if not stretches:
@@ -46,16 +46,16 @@ def usd_per_hour(state: RunView, offer: Offer, slots: int) -> float:
     return state.usd_per_hour(offer) * (math.ceil(machines) if state.spec.space.roles else machines)
 
 
-def _stretches(state: RunView, job: Job) -> Iterator[Stretch]:
+def _stretches(state: RunView, job: Job) -> Iterator[TrainingTime]:
     """What was trained and lost counts for how fast it goes, not for how long it took."""
     segment = None if job.segment is None else state.segments[job.segment]
     behind = job.step if segment is None else segment.first_step
     trained = sum(pace.steps for pace in job.paces.values())
     for (machine, slots), pace in job.paces.items():
-        yield Stretch(_offer(state, job, machine), slots, pace.seconds * behind / trained)
+        yield TrainingTime(_offer(state, job, machine), slots, pace.seconds * behind / trained)
     if segment is not None and segment.trains_from < math.inf and job.rented is not None:
         here_s = max(segment.trained_s, state.now - segment.trains_from)
-        yield Stretch(job.rented, segment.slots, here_s)
+        yield TrainingTime(job.rented, segment.slots, here_s)
 
 
 def _offer(state: RunView, job: Job, machine: str) -> Offer:

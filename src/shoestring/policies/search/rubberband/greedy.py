@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from shoestring.policies.search.rubberband.plan import Ground, Plan, Schedule, Share, forecast, menu
+from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule, Share, forecast, menu
 
 Chosen = tuple[Share, ...]
 Menu = Sequence[Sequence[Share]]
@@ -25,9 +25,9 @@ class _Search:
     def __init__(self, schedule: Schedule, ground: Ground, in_hand: int) -> None:
         self.schedule, self.ground, self.in_hand = schedule, ground, in_hand
         self.menu: Menu = menu(schedule, ground)
-        self._known: dict[Chosen, Plan] = {}
+        self._known: dict[Chosen, RubberbandPlan] = {}
 
-    def plan(self, chosen: Chosen) -> Plan:
+    def plan(self, chosen: Chosen) -> RubberbandPlan:
         found = self._known.get(chosen)
         if found is None:
             found = self._known[chosen] = forecast(self.schedule, chosen, self.ground, in_hand=self.in_hand)
@@ -63,7 +63,7 @@ class _Search:
             if not faster:
                 return chosen
 
-            def usd_per_s(step: Chosen, now: Plan = now) -> float:
+            def usd_per_s(step: Chosen, now: RubberbandPlan = now) -> float:
                 saved_s = now.latest_s - max(self.plan(step).latest_s, deadline_s)
                 return (self.plan(step).usd - now.usd) / saved_s
 
@@ -71,7 +71,7 @@ class _Search:
         return chosen
 
 
-def cheapest(schedule: Schedule, ground: Ground, deadline_s: float, *, in_hand: int = 0) -> Plan | None:
+def cheapest(schedule: Schedule, ground: Ground, deadline_s: float, *, in_hand: int = 0) -> RubberbandPlan | None:
     """The cheapest plan found that keeps the deadline, slow trials or not; None if none does."""
     search = _Search(schedule, ground, in_hand)
     anyhow = min(search.of_one_size(), key=lambda chosen: search.plan(chosen).usd)
@@ -83,7 +83,7 @@ def cheapest(schedule: Schedule, ground: Ground, deadline_s: float, *, in_hand: 
     return min((search.plan(chosen) for chosen in found), key=lambda plan: plan.usd, default=None)
 
 
-def fastest(schedule: Schedule, ground: Ground, *, in_hand: int = 0) -> Plan:
+def fastest(schedule: Schedule, ground: Ground, *, in_hand: int = 0) -> RubberbandPlan:
     """The shortest plan there is; of equally short ones, the cheapest found."""
     search = _Search(schedule, ground, in_hand)
     hurried = min(
@@ -92,7 +92,7 @@ def fastest(schedule: Schedule, ground: Ground, *, in_hand: int = 0) -> Plan:
     return search.plan(search.downhill(hurried, search.plan(hurried).latest_s))
 
 
-def of_one_size(schedule: Schedule, ground: Ground, machines: int) -> Plan:
+def of_one_size(schedule: Schedule, ground: Ground, machines: int) -> RubberbandPlan:
     """The plan of a cluster of so many machines, held from the first stage to the last."""
     chosen = []
     for stage in menu(schedule, ground):

@@ -13,13 +13,13 @@ from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import HOUR_S
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest
-from shoestring.policies.search.rubberband.plan import Ground, Plan, Schedule
+from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule
 from shoestring.policies.search.rubberband.speed import GUESS, Guess, Speed, learned
 from shoestring.units import parse_duration_s, show_duration, show_usd
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlanInputs:
     guess: Guess = GUESS
     """Of speed, until it is measured."""
     provision_s: float = 60.0
@@ -88,7 +88,7 @@ class Outlook:
         """The time that may be planned with."""
         return (state.deadline_at - state.spec.wind_down_s - state.now) * (1 - self.margin)
 
-    def opening_plan(self, spec: RunSpec, schedule: Schedule) -> Plan:
+    def opening_plan(self, spec: RunSpec, schedule: Schedule) -> RubberbandPlan:
         """The plan a run begins with, or a SpecError that names the least that would do."""
         ground = self.at_start(spec)
         plan = cheapest(schedule, ground, (spec.deadline_s - spec.wind_down_s) * (1 - self.margin))
@@ -114,7 +114,7 @@ class Outlook:
         return needed_s + max(spec.wind_down_s, min(120.0, needed_s / 19))
 
 
-UNKNOWN = Outlook()
+UNKNOWN = PlanInputs()
 """Nothing is known but what is usual."""
 
 

@@ -47,7 +47,7 @@ class PlannedStage(Fact, frozen=True, kw_only=True):
     usd: float
 
 
-class Plan(Fact, frozen=True, kw_only=True):
+class RubberbandPlan(Fact, frozen=True, kw_only=True):
     stages: tuple[PlannedStage, ...]
     late_s: float = 0.0
     """By how much it takes longer if the trials that go on are the slow ones: what a deadline must allow for."""
@@ -166,7 +166,7 @@ def latest_of(count: int) -> float:
     return NormalDist().inv_cdf((count - 0.375) / (count + 0.25)) if count > 1 else 0.0
 
 
-def forecast(schedule: Schedule, chosen: Sequence[Share], ground: Ground, *, in_hand: int = 0) -> Plan:
+def forecast(schedule: Schedule, chosen: Sequence[Share], ground: Ground, *, in_hand: int = 0) -> RubberbandPlan:
     """What these shares come to. A stage that needs more machines than the one before waits for them; one that needs
     fewer gives back those that came last. `in_hand` machines are there already, and their minimum is paid."""
     there = min(in_hand, chosen[0].machines)
@@ -201,4 +201,4 @@ def forecast(schedule: Schedule, chosen: Sequence[Share], ground: Ground, *, in_
                 usd=usd,
             )
         )
-    return Plan(stages=tuple(stages), late_s=math.fsum(share.late_s for share in chosen))
+    return RubberbandPlan(stages=tuple(stages), late_s=math.fsum(share.late_s for share in chosen))

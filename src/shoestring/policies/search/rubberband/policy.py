@@ -23,27 +23,27 @@ from shoestring.kernel.types import JobId, Tags
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.release_by_plan import KEEP
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest
-from shoestring.policies.search.rubberband.inputs import UNKNOWN, Outlook
-from shoestring.policies.search.rubberband.plan import Ground, Plan, Schedule
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, supplied
+from shoestring.policies.search.rubberband.inputs import UNKNOWN, PlanInputs
+from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, Sampler, supplied
 from shoestring.units import show_duration, show_usd
 
 STAGE, RANK, WIDTH, PLACES = "stage", "rank", "width", "places"
 """Tags of a trial: its stage, its rank there, its slots, and how many trials of the stage run at once."""
 
-Planner = Callable[[Schedule, Ground, float, int], Plan]
+Planner = Callable[[Schedule, Ground, float, int], RubberbandPlan]
 """(what is left of the schedule, what is known, seconds left, machines in hand) -> what to do."""
 
 
-def as_cheap_as_the_deadline_allows(schedule: Schedule, ground: Ground, left_s: float, in_hand: int) -> Plan:
+def as_cheap_as_the_deadline_allows(schedule: Schedule, ground: Ground, left_s: float, in_hand: int) -> RubberbandPlan:
     return cheapest(schedule, ground, left_s, in_hand=in_hand) or fastest(schedule, ground, in_hand=in_hand)
 
 
 @dataclass(frozen=True)
 class Rubberband:
     schedule: Schedule
-    outlook: Outlook = UNKNOWN
-    sampler: Sampler = AT_RANDOM
+    outlook: PlanInputs = UNKNOWN
+    sampler: Sampler = RANDOM_SAMPLER
     planner: Planner = as_cheap_as_the_deadline_allows
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
@@ -58,7 +58,7 @@ class Rubberband:
             if _wanted(state) or not (yield from self._next_stage(state, stage)):
                 return
 
-    def plan(self, state: RunView) -> Plan:
+    def plan(self, state: RunView) -> RubberbandPlan:
         """The plan of a run in which nothing has happened yet."""
         return self.planner(self.schedule, self.outlook.now(state, []), self.outlook.left_s(state), 0)
 
@@ -123,7 +123,7 @@ class Rubberband:
         stage.begin(index, [job.id for job in going_on])
         return True
 
-    def _words(self, plan: Plan, index: int) -> str:
+    def _words(self, plan: RubberbandPlan, index: int) -> str:
         first = plan.stages[0]
         return (
             f"stage {index + 1} of {len(self.schedule)}: {first.trials} trials on {first.slots} slots each, "
@@ -155,7 +155,7 @@ class _Stage:
         return None
 
 
-def _tags(index: int, plan: Plan) -> Tags:
+def _tags(index: int, plan: RubberbandPlan) -> Tags:
     first, after = plan.stages[0], plan.stages[1:2]
     keep = min(first.machines, after[0].machines) if after else 0
     return {STAGE: index, WIDTH: first.slots, PLACES: first.places, KEEP: keep}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoestring.errors import SpecError, need
-from shoestring.kernel.records import Rest
+from shoestring.kernel.records import Settled
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.samplers.protocol import Drawn
@@ -75,7 +75,7 @@ def _tell(optuna: Any, study: Any, state: RunView) -> int:
     """Put all trials into the study as they are; returns how many of them have shown something."""
     space = state.spec.space
     kinds = {name: _distribution(optuna, param) for name, param in space.params.items() if param.width}
-    last = {rest.job: rest for rest in state.rests if rest.status != "paused" or rest.step >= rest.until_step}
+    last = {rest.job: rest for rest in state.settled if rest.status != "paused" or rest.step >= rest.until_step}
     for job in state.jobs.values():
         rest = last.get(job.id)
         outcome = _outcome(rest)
@@ -95,7 +95,7 @@ def _tell(optuna: Any, study: Any, state: RunView) -> int:
     return len(last)
 
 
-def _outcome(rest: Rest | None) -> str:
+def _outcome(rest: Settled | None) -> str:
     """The name of one of Optuna's trial states."""
     if rest is None:
         return "RUNNING"

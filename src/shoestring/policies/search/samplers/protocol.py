@@ -52,14 +52,14 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class AtRandom:
+class RandomSampler:
     """The tenth trial of a seed is the same configuration, whatever the others came to."""
 
     def draw(self, state: RunView, job: JobId) -> Drawn:
         return Drawn(state.spec.space.sample(state.fixed_rng(f"config:{job}")), "drawn at random")
 
 
-AT_RANDOM = AtRandom()
+RANDOM_SAMPLER = RandomSampler()
 
 
 def supplied(state: RunView, number: int, job: JobId, sampler: Sampler) -> Drawn:
@@ -68,7 +68,7 @@ def supplied(state: RunView, number: int, job: JobId, sampler: Sampler) -> Drawn
 
 
 def given_or_drawn(state: RunView, number: int, job: JobId) -> Config:
-    return supplied(state, number, job, AT_RANDOM).config
+    return supplied(state, number, job, RANDOM_SAMPLER).config
 
 
 def run_all(

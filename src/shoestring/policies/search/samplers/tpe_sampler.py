@@ -10,7 +10,7 @@ from itertools import chain, islice
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.samplers.parzen import Row
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, Drawn
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Drawn
 from shoestring.policies.search.samplers.tpe import MOST_OTHERS, as_row, evenly, good_count, suggest
 
 Ranked = tuple[float, int, JobId, Row]
@@ -48,7 +48,7 @@ class FromModel:
         observed.catch_up(state)
         step = observed.largest_step(self.startup)
         if step is None or (self.random_share and state.fixed_rng(f"share:{job}").random() < self.random_share):
-            return AT_RANDOM.draw(state, job)
+            return RANDOM_SAMPLER.draw(state, job)
         good, others, trials = observed.split(step, self.gamma)
         others += observed.pending(state)
         rng = state.fixed_rng(f"model:{job}")
@@ -57,7 +57,7 @@ class FromModel:
 
 
 class _Observed:
-    """What `state.rests` says, ranked at each step: a memo, rebuilt whenever it is missing."""
+    """What `state.settled` says, ranked at each step: a memo, rebuilt whenever it is missing."""
 
     def __init__(self) -> None:
         self._at_step: dict[int, list[Ranked]] = {}
@@ -67,7 +67,7 @@ class _Observed:
         self._read = 0
 
     def catch_up(self, state: RunView) -> None:
-        rests, space = state.rests, state.spec.space
+        rests, space = state.settled, state.spec.space
         sign = 1.0 if state.spec.direction == "minimize" else -1.0
         for order in range(self._read, len(rests)):
             rest = rests[order]

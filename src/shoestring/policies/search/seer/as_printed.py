@@ -18,7 +18,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import HOUR_S
-from shoestring.policies.search.seer.bill import BilledPlan, Terms, bill_usd
+from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms, bill_usd
 from shoestring.policies.search.seer.plan import Brackets, Request, bracket_parameters, plan_as_printed
 from shoestring.policies.search.seer.rounds import ROUND_WAKERS, Verdict, Widths, play_rounds
 from shoestring.policies.search.seer.terms import Parameters, terms_at_the_start
@@ -77,7 +77,7 @@ class SeerAsPrinted:
         return out
 
 
-def printed_request(terms: Terms, parameters: Parameters) -> Request:
+def printed_request(terms: SeerTerms, parameters: Parameters) -> Request:
     """The print knows slot-time and no bills, no time for machines to come up and none to get off them."""
     limit = terms.most_machines * terms.slots * terms.deadline_s
     usd_per_hour = terms.lease_usd(HOUR_S)

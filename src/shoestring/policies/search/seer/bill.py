@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.types import BillingName, Fact
 from shoestring.market.billing import HOUR_S, new_lease_usd
-from shoestring.policies.search.seer.plan import Bracket, Plan, Request, Stage, plan
+from shoestring.policies.search.seer.plan import Bracket, Request, SeerPlan, Stage, plan
 from shoestring.policies.search.seer.slots import deal, widths_up_to
 from shoestring.units import parse_duration_s, parse_usd, show_duration, show_usd
 
@@ -28,7 +28,7 @@ LEAST_LEASE_S = 60.0
 """The guard refuses to rent for less, and clouds charge it anyway."""
 
 
-class Terms(Fact, frozen=True, kw_only=True):
+class SeerTerms(Fact, frozen=True, kw_only=True):
     """What a plan is made for: money, time, and the machine it is spent on."""
 
     deadline_s: float
@@ -65,7 +65,7 @@ class Terms(Fact, frozen=True, kw_only=True):
 
 
 class BilledPlan(Fact, frozen=True, kw_only=True):
-    plan: Plan
+    plan: SeerPlan
     machines: tuple[int, ...]
     """In each stage; never more than in the one before."""
     usd: float
@@ -76,7 +76,7 @@ class BilledPlan(Fact, frozen=True, kw_only=True):
         return self.plan.stages
 
 
-def billed_plan(terms: Terms) -> BilledPlan:
+def billed_plan(terms: SeerTerms) -> BilledPlan:
     """The plan that uses the budget, or a SpecError that names the least that would do."""
     check_feasible(terms)
     stages = _largest(terms).stages
@@ -84,13 +84,13 @@ def billed_plan(terms: Terms) -> BilledPlan:
     machines = more_machines(terms, lengths, [_machines(terms, stage.slots) for stage in stages])
     lengths = more_time(terms, lengths, machines)
     return BilledPlan(
-        plan=Plan(stages=_seated(terms, stages, lengths, machines)),
+        plan=SeerPlan(stages=_seated(terms, stages, lengths, machines)),
         machines=tuple(machines),
         usd=bill_usd(terms, lengths, machines),
     )
 
 
-def bill_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> float:
+def bill_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
     """Whole machines, each from the first grant until the end of the last stage that needs it, and the way out."""
     usd, stop = 0.0, 0.0
     for length, held, needed_next in zip(lengths, machines, [*machines[1:], 0], strict=True):
@@ -100,18 +100,18 @@ def bill_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) ->
     return usd
 
 
-def least_budget_usd(terms: Terms) -> float:
+def least_budget_usd(terms: SeerTerms) -> float:
     """One trial, on as few slots and for as short as the terms allow."""
     one = max(terms.lease_usd(terms.t_min_s + terms.wind_down_s), terms.advance_usd(_first_advance_s(terms)))
     return _machines(terms, terms.p_min) * one
 
 
-def least_deadline_s(terms: Terms) -> float:
+def least_deadline_s(terms: SeerTerms) -> float:
     """No machine is rented for less than a minute."""
     return max(LEAST_LEASE_S, terms.provision_s + terms.t_min_s + terms.wind_down_s)
 
 
-def check_feasible(terms: Terms) -> None:
+def check_feasible(terms: SeerTerms) -> None:
     """A SpecError if not even one trial can be trained, naming the least that would do."""
     needed = _machines(terms, terms.p_min)
     if needed > terms.most_machines:
@@ -123,11 +123,11 @@ def check_feasible(terms: Terms) -> None:
         raise infeasible(terms, least_budget_usd(terms), least_deadline_s(terms))
 
 
-def feasible(terms: Terms) -> bool:
+def feasible(terms: SeerTerms) -> bool:
     return terms.deadline_s >= least_deadline_s(terms) and terms.budget_usd >= least_budget_usd(terms)
 
 
-def infeasible(terms: Terms, usd: float, seconds: float) -> SpecError:
+def infeasible(terms: SeerTerms, usd: float, seconds: float) -> SpecError:
     """The sentence, with the least budget and deadline that would do."""
     needed = _machines(terms, terms.p_min)
     return SpecError(
@@ -139,7 +139,7 @@ def infeasible(terms: Terms, usd: float, seconds: float) -> SpecError:
     )
 
 
-def _largest(terms: Terms) -> Plan:
+def _largest(terms: SeerTerms) -> SeerPlan:
     """The paper's plan for the most slot-time that can be paid for, found by bisection."""
     least = terms.p_min * terms.t_min_s
     most = terms.most_machines * terms.slots * terms.training_s
@@ -161,7 +161,7 @@ def _largest(terms: Terms) -> Plan:
     return found
 
 
-def _request(terms: Terms, budget: float) -> Request:
+def _request(terms: SeerTerms, budget: float) -> Request:
     return Request(
         deadline=terms.training_s,
         budget=budget,
@@ -173,7 +173,7 @@ def _request(terms: Terms, budget: float) -> Request:
     )
 
 
-def can_be_had(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
+def can_be_had(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
     """Are there so many machines, is their bill within the budget, and can they be prepaid on the way to it?"""
     return (
         machines[0] <= terms.most_machines
@@ -183,7 +183,7 @@ def can_be_had(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) 
     )
 
 
-def _prepaid_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> float:
+def _prepaid_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
     """The most that is billed and set aside when a stage is about to end. The last one need not be prepaid any more."""
     ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
     most, accrued = 0.0, 0.0
@@ -193,12 +193,12 @@ def _prepaid_usd(terms: Terms, lengths: Sequence[float], machines: Sequence[int]
     return most
 
 
-def _first_advance_s(terms: Terms) -> float:
+def _first_advance_s(terms: SeerTerms) -> float:
     """A machine is prepaid from the request on, although it is billed only from the grant."""
     return terms.provision_s + SEATED * terms.wind_down_s
 
 
-def more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -> list[int]:
+def more_machines(terms: SeerTerms, lengths: Sequence[float], machines: list[int]) -> list[int]:
     """One machine more for a stage, as long as money lasts; the stage on which least was spent is asked first, because
     successive halving spends the same on each."""
     while True:
@@ -213,7 +213,7 @@ def more_machines(terms: Terms, lengths: Sequence[float], machines: list[int]) -
             return machines
 
 
-def more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
+def more_time(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
     """What is left over pays for time: the end comes later if the deadline allows it, else the first elimination that
     frees machines does, at most by half a stage."""
     last = len(lengths) - 1
@@ -238,7 +238,7 @@ def more_time(terms: Terms, lengths: Sequence[float], machines: Sequence[int]) -
 
 
 def _seated(
-    terms: Terms, stages: Sequence[Stage], lengths: Sequence[float], machines: Sequence[int]
+    terms: SeerTerms, stages: Sequence[Stage], lengths: Sequence[float], machines: Sequence[int]
 ) -> tuple[Stage, ...]:
     """The stages with every slot dealt out that is paid for."""
     widths = widths_up_to(terms.p_max, [bracket.slots for bracket in stages[0].brackets], terms.nu, terms.slots)
@@ -254,7 +254,7 @@ def _seated(
     return tuple(seated)
 
 
-def _machines(terms: Terms, slots: int) -> int:
+def _machines(terms: SeerTerms, slots: int) -> int:
     """As many as hold these slots: a gang may span machines. A stage that rounding has left empty holds one trial."""
     return math.ceil(max(slots, terms.p_min) / terms.slots)
 

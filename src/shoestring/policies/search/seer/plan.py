@@ -32,7 +32,7 @@ class Stage(Fact, frozen=True, kw_only=True):
         return sum(bracket.trials * bracket.slots for bracket in self.brackets)
 
 
-class Plan(Fact, frozen=True, kw_only=True):
+class SeerPlan(Fact, frozen=True, kw_only=True):
     """Stages end by the clock; after each but the last, as many trials go on as the next stage has places."""
 
     stages: tuple[Stage, ...]
@@ -139,13 +139,13 @@ def bracket_parameters(request: Request) -> Brackets:
     return Brackets(R=R, K=K, t1=t1, B0=B0, B=B, P=P, N=N)
 
 
-def plan_as_printed(request: Request) -> Plan:
+def plan_as_printed(request: Request) -> SeerPlan:
     """The plan to the letter: brackets without a trial are kept, widths may be fractions (cut to whole slots here)."""
     found = bracket_parameters(request)
     return _staged(request, found, [(n, int(p)) for n, p in zip(found.N, found.P, strict=True)])
 
 
-def plan(request: Request) -> Plan:
+def plan(request: Request) -> SeerPlan:
     """The plan we use.
 
     Differs from the paper: widths are whole, brackets of one width are one bracket, those without a trial are dropped,
@@ -164,7 +164,7 @@ def plan(request: Request) -> Plan:
     return _filled(request, found, brackets)
 
 
-def _filled(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> Plan:
+def _filled(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> SeerPlan:
     filled = _staged(request, found, brackets)
     i = refused = 0
     while refused < len(brackets):
@@ -180,7 +180,7 @@ def _filled(request: Request, found: Brackets, brackets: list[tuple[int, int]]) 
     return filled
 
 
-def _staged(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> Plan:
+def _staged(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> SeerPlan:
     stages, start = [], 0.0
     for k in range(found.K):
         length = found.t1 * request.eta**k
@@ -189,7 +189,7 @@ def _staged(request: Request, found: Brackets, brackets: list[tuple[int, int]]) 
         )
         stages.append(Stage(start=start, stop=min(start + length, request.deadline), brackets=there))
         start += length
-    return Plan(stages=tuple(stages))
+    return SeerPlan(stages=tuple(stages))
 
 
 def _floor(quotient: float) -> int:

@@ -65,7 +65,7 @@ class GiveBackSpare:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running" or not state.idle:
             return
-        free = sum(state.leases[lease].free_slots for lease in state.roomy)
+        free = sum(state.leases[lease].free_slots for lease in state.with_free_slots)
         needed = slots_to_come(state)
         for lease_id in list(state.idle):
             slots = state.leases[lease_id].slots
@@ -77,6 +77,6 @@ class GiveBackSpare:
 def slots_to_come(state: RunView) -> int:
     """What waits, and what those who are about to move will need beyond the slots they leave."""
     waiting = sum(state.jobs[job].slots for job in state.waiting)
-    moving = (segment for segment in state.segments.values() if segment.halting or segment.id in state.leaving)
+    moving = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
     wider = (job.slots - segment.slots for segment in moving if (job := state.jobs[segment.job]).wanted)
     return waiting + sum(max(0, more) for more in wider)

@@ -11,12 +11,12 @@ import math
 
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import billing_rule
-from shoestring.policies.search.seer.bill import BilledPlan, Terms, bill_usd
+from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms, bill_usd
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.policies.search.seer.slots import deal, fewer, widths_up_to
 
 
-def places_that_can_be_paid(state: RunView, terms: Terms, billed: BilledPlan, stage: int) -> tuple[Bracket, ...]:
+def places_that_can_be_paid(state: RunView, terms: SeerTerms, billed: BilledPlan, stage: int) -> tuple[Bracket, ...]:
     """The brackets of the stage that begins now."""
     planned = billed.stages[stage].brackets
     widths = widths_up_to(terms.p_max, _widths(billed), terms.nu, terms.slots)
@@ -32,7 +32,7 @@ def places_that_can_be_paid(state: RunView, terms: Terms, billed: BilledPlan, st
     return tuple(Bracket(trials=n, slots=p) for n, p in zip(counts, widths, strict=True) if n)
 
 
-def machines_that_can_be_paid(state: RunView, terms: Terms, billed: BilledPlan, stage: int) -> int:
+def machines_that_can_be_paid(state: RunView, terms: SeerTerms, billed: BilledPlan, stage: int) -> int:
     """In the stage that begins now. One that was given back is not rented again."""
     planned = billed.machines[stage]
     held = sum(1 for lease in state.leases.values() if lease.usable)
@@ -51,7 +51,7 @@ def billed_so_far_usd(state: RunView) -> float:
     return state.spent_usd + math.fsum(accrued)
 
 
-def _more_machines(state: RunView, terms: Terms, billed: BilledPlan, stage: int) -> int:
+def _more_machines(state: RunView, terms: SeerTerms, billed: BilledPlan, stage: int) -> int:
     """Than planned, for this stage; negative if money is short."""
     lengths = [one.stop - one.start for one in billed.stages[stage:]]
     usd = terms.lease_usd(max(lengths[0], 60.0))

@@ -17,7 +17,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, leave_at_once
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, supplied
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, supplied
 from shoestring.policies.search.seer.bill import BilledPlan
 from shoestring.policies.search.seer.plan import Stage
 from shoestring.units import show_duration
@@ -77,7 +77,7 @@ def _open(state: RunView, stages: Sequence[Stage], judge: Judge) -> Iterator[d.D
     count = sum(bracket.trials for bracket in stages[0].brackets)
     for number in range(count):
         job = state.next_job()
-        config, origin = supplied(state, number, job, AT_RANDOM)
+        config, origin = supplied(state, number, job, RANDOM_SAMPLER)
         yield d.AddJob(job=job, config=config, tags={STAGE: 0}, why=f"{number + 1} of the {count} that begin, {origin}")
     widths, _ = judge(state, 0, list(state.jobs.values()))
     for job, slots in widths.items():

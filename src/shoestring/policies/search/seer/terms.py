@@ -14,7 +14,7 @@ from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import price_at
 from shoestring.policies.search.seer.bill import (
-    Terms,
+    SeerTerms,
     check_feasible,
     feasible,
     infeasible,
@@ -61,8 +61,8 @@ def t_min_s(spec: RunSpec, parameters: Parameters) -> float:
     return max(training_s / 30, min(60.0, training_s / 4))
 
 
-def terms_for(spec: RunSpec, parameters: Parameters, listing: Listing, usd_per_hour: float) -> Terms:
-    return Terms(
+def terms_for(spec: RunSpec, parameters: Parameters, listing: Listing, usd_per_hour: float) -> SeerTerms:
+    return SeerTerms(
         deadline_s=spec.deadline_s,
         budget_usd=spec.budget_usd,
         slots=listing.slots // spec.slots,
@@ -94,11 +94,11 @@ def check_workable(spec: RunSpec, parameters: Parameters) -> None:
     raise infeasible(terms, max(map(least_budget_usd, at_any)), later.deadline_s)
 
 
-def _in_time(spec: RunSpec, parameters: Parameters) -> Terms:
+def _in_time(spec: RunSpec, parameters: Parameters) -> SeerTerms:
     """With the least deadline that leaves time for a trial. What is allowed for machines to come up and to be given
     back, and the least time of a trial, may follow from the deadline, so it is found by bisection."""
 
-    def at(deadline_s: float) -> Terms:
+    def at(deadline_s: float) -> SeerTerms:
         wind_down_s = max(spec.wind_down_s, min(120.0, deadline_s / 20))
         return _at_list_price(replace(spec, deadline_s=deadline_s, wind_down_s=wind_down_s), parameters)
 
@@ -111,12 +111,12 @@ def _in_time(spec: RunSpec, parameters: Parameters) -> Terms:
     return at(math.ceil(high))
 
 
-def _at_list_price(spec: RunSpec, parameters: Parameters) -> Terms:
+def _at_list_price(spec: RunSpec, parameters: Parameters) -> SeerTerms:
     listing = _cheapest_that_will_do(spec, parameters, lambda listing: listing.on_demand_usd_per_hour)
     return terms_for(spec, parameters, listing, listing.on_demand_usd_per_hour)
 
 
-def terms_at_the_start(state: RunView, parameters: Parameters) -> Terms:
+def terms_at_the_start(state: RunView, parameters: Parameters) -> SeerTerms:
     listing, usd_per_hour = chosen(state, parameters)
     return terms_for(state.spec, parameters, listing, usd_per_hour)
 

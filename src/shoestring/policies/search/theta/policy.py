@@ -11,11 +11,18 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Job, Rest
+from shoestring.kernel.records import Job, Settled
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.halving.rungs import HOPELESS, UNTOLD, Standing
-from shoestring.policies.search.samplers.protocol import AT_RANDOM, SEARCH_WAKERS, Sampler, has_room, planned, supplied
+from shoestring.policies.search.samplers.protocol import (
+    RANDOM_SAMPLER,
+    SEARCH_WAKERS,
+    Sampler,
+    has_room,
+    planned,
+    supplied,
+)
 
 METRIC = "stage"
 STAGES = "stages"
@@ -70,7 +77,7 @@ class Theta:
     curve: str = CURVES[0]
     plateau: float = 1e-5
     """A curve whose level has moved by less than this part of itself has come to rest: its trial stops before theta."""
-    sampler: Sampler = AT_RANDOM
+    sampler: Sampler = RANDOM_SAMPLER
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS | {e.JobReported}
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
@@ -112,7 +119,7 @@ class Theta:
     # -- at theta --------------------------------------------------------------------------------------------------
     def _read_on(self, state: RunView, arrivals: Arrivals) -> Iterator[d.Decision]:
         """Rank who has come to rest since, and drop whoever has mcnt others before it."""
-        rests = state.rests
+        rests = state.settled
         while arrivals.read < len(rests):
             order, rest = arrivals.read, rests[arrivals.read]
             job = state.jobs[rest.job]
@@ -130,7 +137,7 @@ class Theta:
                     better = "another is" if self.mcnt == 1 else f"{self.mcnt} others are"
                     yield d.DropJob(job=behind.id, why=f"{_promise(behind)}, {better} expected to end better")
 
-    def _arrived(self, spec: RunSpec, rest: Rest, job: Job) -> bool:
+    def _arrived(self, spec: RunSpec, rest: Settled, job: Job) -> bool:
         if rest.until_step != self.halt_step(spec):
             return False  # one of those that went on
         if rest.status != "paused" or rest.step >= rest.until_step:
@@ -138,7 +145,7 @@ class Theta:
         rested = job.tags.get(RESTED)
         return isinstance(rested, int) and rest.step >= rested
 
-    def _standing(self, spec: RunSpec, rest: Rest, job: Job) -> Generator[d.Decision, None, float]:
+    def _standing(self, spec: RunSpec, rest: Settled, job: Job) -> Generator[d.Decision, None, float]:
         """What it will be worth, smaller is better."""
         if EXPECTED in job.tags:
             value = job.tags[EXPECTED]
@@ -190,7 +197,7 @@ def _promise(job: Job) -> str:
 
 
 class Arrivals:
-    """How much of `state.rests` was read, and what came of it: a memo, rebuilt whenever it is missing."""
+    """How much of `state.settled` was read, and what came of it: a memo, rebuilt whenever it is missing."""
 
     def __init__(self) -> None:
         self.read = 0

@@ -19,7 +19,7 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.search.theta.policy import CURVES, boundaries
 
 if TYPE_CHECKING:
-    from shoestring.models.curves.model import Outlook
+    from shoestring.models.curves.model import CurveForecast
 
 LOOKS = 100
 """A trial is looked at so often at most, evenly over its steps."""
@@ -75,7 +75,7 @@ class StopHopeless:
             )
 
 
-def _sure_to_lose(spec: RunSpec, mine: Outlook, bar: Outlook) -> float:
+def _sure_to_lose(spec: RunSpec, mine: CurveForecast, bar: CurveForecast) -> float:
     """How likely `bar` ends better."""
     doubt = (mine.deviation**2 + bar.deviation**2) ** 0.5
     if not doubt > 0.0 or mine.mean == bar.mean:  # both known, or infinitely bad ones: no chance about it
@@ -89,9 +89,9 @@ class Outlooks:
     at every step, whoever asks."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[JobId, int], tuple[Known, Outlook]] = {}
+        self._made: dict[tuple[JobId, int], tuple[Known, CurveForecast]] = {}
 
-    def of(self, spec: RunSpec, job: Job, at: int, curve: str) -> Outlook:
+    def of(self, spec: RunSpec, job: Job, at: int, curve: str) -> CurveForecast:
         count, stages = bisect_right(job.steps, at), boundaries(job)
         known = (count, job.values[count - 1] if count else 0.0, stages)
         made = self._made.get((job.id, at))

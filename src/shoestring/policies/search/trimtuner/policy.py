@@ -74,7 +74,7 @@ class TrimTunerSearch:
 
     def _has_lost_patience(self, state: RunView) -> bool:
         """Counted from the best trial on, so a run without one goes on, and so does one whose best still trains."""
-        rested = list(dict.fromkeys(rest.job for rest in state.rests))
+        rested = list(dict.fromkeys(rest.job for rest in state.settled))
         if self.patience is None or state.best not in rested:
             return False
         return len(rested) - 1 - rested.index(state.best) >= self.patience

@@ -45,7 +45,7 @@ def observed(state: RunView) -> list[Plain]:
 
     A trial may have told of smaller parts of the data on its way: each is an observation, before its own.
     """
-    rested = dict.fromkeys(rest.job for rest in state.rests)
+    rested = dict.fromkeys(rest.job for rest in state.settled)
     under_way = [job.id for job in state.jobs.values() if job.id not in rested and job.snapshots]
     return [seen for job in (*rested, *under_way) for seen in _of_trial(state, state.jobs[job])]
 
