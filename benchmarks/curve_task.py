@@ -1,9 +1,9 @@
 """A table of recorded learning curves as a task: a space to search, a workload to simulate, and how good a value is.
 
-A search draws from a continuous space; the simulated trial replays, with its curve and its time per step, the recorded
-configuration nearest to what was drawn that no other trial of the run replays. A thousand points in eight dimensions
-lie far apart: were every trial to replay the nearest, a search that draws close to what was good would see the same
-curve again and again, and a model would be punished for being right. Every search gets the same mapping.
+A search samples a continuous space; the simulated trial replays, with its curve and its time per step, the nearest
+recorded configuration that no other trial of the run replays. A thousand points in eight dimensions lie far apart: if
+every trial replayed the nearest, a search that samples close to good trials would see the same curve again and again,
+and a model would be punished for being right. Every search gets the same mapping.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CurveTask:
         return max(0.0, share) if share < 1.0 else 1.0
 
     def workload(self) -> Workload:
-        """What simulated trials do. For one run: it remembers who was looked up."""
+        """The workload of one run: it remembers which configurations are taken."""
         replay = _Replay(self)
         return Workload(curve=replay.curve, seconds_per_step=replay.seconds_per_step, checkpoint_gb=0.05)
 
@@ -96,7 +96,7 @@ class _Replay:
         self._task = task
         self._rows: dict[tuple[object, ...], int] = {}
         self._taken = 0.0 * task.step_s
-        """Infinite where somebody stands for it already."""
+        """Infinite where a trial replays it already."""
 
     def curve(self, config: Config) -> Callable[[int], Metrics]:
         metric, values = self._task.metric, self._task.curves[self._row(config)].tolist()
@@ -119,5 +119,5 @@ class _Replay:
 
 
 def true_speedup(slots: int) -> float:
-    """What a policy that learns how training scales should find out."""
+    """The true speedup, which a policy that learns scaling should find."""
     return float(slots**SLOT_EXPONENT)

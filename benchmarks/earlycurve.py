@@ -1,13 +1,13 @@
-"""How well curve models foretell the end of a learning curve from its first part, and what a search makes of that.
+"""How well curve models predict the end of a learning curve from its first part, and what a search gains from it.
 
-Groups of sixteen recorded curves; of each trial the first theta of its steps is shown. Error: how far the prediction
-is off, as a part of what the trial came to (one at most), for trials that did not diverge. Top-1, top-3: in how many
-groups the trial that ends best is the first, is among the first three, by prediction. Every group counts the same, and
-every curve is in one group. Nothing was chosen on any of these. Whether the best of a group is found hangs on who else
-is in it, so the goals are about many draws of groups from the same curves.
+Groups of sixteen recorded curves; of each trial the first theta of its steps is given. Error: the relative error of the
+prediction (at most one), for trials that did not diverge. Top-1, top-3: the share of groups in which the trial that
+ends best is predicted first, or among the first three. Every group counts the same, and every curve is in one group.
+All are held out: nothing was tuned on them. Whether the best of a group is found depends on the others in it, so the
+goals are about many random groupings of the same curves.
 
 The network whose learning rate falls in steps is trained here, and so are the workloads, once (not with --quick).
-Recorded tables are left out where they are not to be had.
+Recorded tables are left out where they are not available.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Score:
     top1: bool
     top3: bool
     covered: float
-    """The share of trials that end within 1.96 deviations of what was expected."""
+    """The share of trials that end within 1.96 deviations of the prediction."""
 
 
 def score(model: CurveModel, group: Group, theta: float) -> Score:
@@ -67,7 +67,7 @@ def score(model: CurveModel, group: Group, theta: float) -> Score:
 
 
 def row(name: str, groups: Sequence[Group], values: Sequence[float]) -> Row:
-    """The mean over all groups, with those of each source beside it."""
+    """The mean over all groups, and that of each source."""
     parts: dict[str, list[float]] = {}
     for group, value in zip(groups, values, strict=True):
         parts.setdefault(group.source, []).append(value)
@@ -88,7 +88,7 @@ def predictions(groups: Sequence[Group], thetas: Iterable[float]) -> dict[tuple[
 
 
 def goals(draws: Sequence[Sequence[Group]]) -> list[Row]:
-    """The rows that the goals are about, from all draws, and how sure the default may be believed to be."""
+    """The rows of the goals, over all groupings, and the calibration of the default."""
     groups = [group for draw in draws for group in draw]
     ours, plain = (
         [score(CURVE_MODELS[name], group, JUDGED_AT) for group in groups] for name in (DEFAULT, "last_value")

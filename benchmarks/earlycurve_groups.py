@@ -1,6 +1,6 @@
-"""Groups of sixteen recorded learning curves, as sixteen trials of a study would draw them.
+"""Groups of sixteen recorded learning curves, like sixteen random trials of a study.
 
-From the recorded tables (those of TaskSet on which nothing was chosen, and NAS-Bench-NLP), and the real workloads of
+From the recorded tables (the held-out ones of TaskSet, and NAS-Bench-NLP), and the real workloads of
 examples/workloads, one group each.
 """
 
@@ -24,7 +24,7 @@ TABLES = tuple(name for name in REPORTING if name.startswith(("taskset", "nlp"))
 @dataclass(frozen=True, eq=False)
 class Group:
     source: str
-    """Whose curves they are: "taskset", "nlp" or "workloads"."""
+    """The source of the curves: "taskset", "nlp" or "workloads"."""
     direction: Direction
     curves: NDArray[np.float64]
     """A row for each trial; NaN from where it diverged."""
@@ -37,14 +37,14 @@ class Group:
 
     @property
     def finals(self) -> NDArray[np.float64]:
-        """What each trial comes to, smaller is better; infinite where it diverged."""
+        """The final value of each trial, smaller is better; infinite where it diverged."""
         last = self.curves[:, -1] if self.direction == "minimize" else -self.curves[:, -1]
         return np.where(np.isfinite(last), last, np.inf)
 
 
 def recorded(most: int, draw: int = 0) -> list[Group]:
-    """So many groups of each table at most, drawn without replacement; none where the tables are not to be had. Each
-    draw puts the curves together in another way."""
+    """At most so many groups of each table, sampled without replacement; none where the tables are not available. Each
+    draw groups the curves differently."""
     try:
         tasks = load(TABLES)
     except DataError as error:
@@ -60,7 +60,7 @@ def recorded(most: int, draw: int = 0) -> list[Group]:
 
 
 def workloads(names: Sequence[str] = WORKLOADS) -> Iterator[Group]:
-    """Trained now, where that was not done before: minutes each."""
+    """Trained now, unless cached: minutes each."""
     for name in names:
         found = curves(name)
         boundaries = tuple(tuple(step + 1 for step in stages) for stages in found.stages)

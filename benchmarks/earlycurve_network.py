@@ -1,7 +1,7 @@
-"""A small network, really trained, whose learning rate falls in steps: its curve has a kink at every fall.
+"""A small network, trained for real, whose learning rate falls in steps: its curve has a kink at every fall.
 
-One hidden layer, plain stochastic gradient descent on pictures of digits that are made on the spot. At a large learning
-rate the loss hovers above the minimum by as much as single batches mislead; lowered, it falls anew.
+One hidden layer, plain stochastic gradient descent on generated images of digits. At a large learning rate the loss
+stays above the minimum because of gradient noise; lowered, it falls again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoestring.demo.digits import digits
 
 STEPS = 60
 FALLS = (20, 36)
-"""From these steps on the learning rate is a fifth of what it was before."""
+"""After these steps the learning rate is divided by five."""
 CONFIGS = tuple(product((0.8, 0.4), (8, 16), (24, 48), (0.0, 3e-4)))
 """Learning rate, batch size, hidden units, weight decay."""
 
@@ -25,7 +25,7 @@ CONFIGS = tuple(product((0.8, 0.4), (8, 16), (24, 48), (0.0, 3e-4)))
 class Curve:
     config: tuple[float, int, int, float]
     values: list[float]
-    """Cross entropy on pictures it was not trained on, after each step."""
+    """Cross entropy on test images, after each step."""
 
 
 def trained(configs: tuple[tuple[float, int, int, float], ...] = CONFIGS) -> list[Curve]:

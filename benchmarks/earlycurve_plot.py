@@ -1,5 +1,5 @@
-"""A picture like the paper's Figure 11: curves as they were and as they were foretold from their first part, and how
-the error falls, and the best is found, as more is shown."""
+"""A plot like the paper's Figure 11: actual curves and predictions from their first part, and error, top-1 and top-3 by
+theta."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw(
 
 
 def _foretold(panel: Any, values: Sequence[float], direction: Direction, stages: Sequence[int], shown: float) -> None:
-    """The curve, and from where it is hidden what each model expects, the default with 1.96 deviations about it."""
+    """The curve, and from theta on what each model predicts, the default with 1.96 deviations."""
     known = max(1, round(shown * len(values)))
     steps, later = range(1, known + 1), range(known + 1, len(values) + 1)
     panel.plot(range(1, len(values) + 1), values, color="black", linewidth=1.0, label="as it was")

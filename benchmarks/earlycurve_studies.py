@@ -1,4 +1,4 @@
-"""Whole simulated studies of sixteen recorded curves: what the search `theta` makes of the predictions."""
+"""Whole simulated studies of sixteen recorded curves: what the search `theta` gains from the predictions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from shoestring.world.sim.world import SimWorld
 @dataclass(frozen=True)
 class Outcome:
     steps: float
-    """Of all there are, the share that was trained."""
+    """The share of all steps that was trained."""
     kept_best: bool
     """Was the best of all trained to the end?"""
 
 
 def studied(group: Group, recipe: str) -> Outcome:
-    """All trials at once, on machines that nobody takes away."""
+    """All trials at once, on on-demand machines."""
     market = SimulatedProvider.modern(seed=0, interruptions_per_hour=0.0)
     trials = len(group.curves)
     spec = RunSpec(

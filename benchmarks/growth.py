@@ -31,7 +31,7 @@ from shoestring.world.live.clock import RunClock
 from shoestring.world.live.world import LiveWorld
 
 EVERY = 500
-"""Events between two looks at the CPU clock."""
+"""Events between two readings of the CPU clock."""
 
 
 def train(trial: Trial) -> None:
@@ -78,7 +78,7 @@ def main(trials: int, recipe: str) -> None:
     tenth = len(looks) // 10
 
     def per_event(part: list[float]) -> float:
-        """The median stretch of the part: a noisy moment of the machine is not growth."""
+        """The median interval of the part: a noisy moment of the machine is not growth."""
         return statistics.median(later - earlier for earlier, later in pairwise(part))
 
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

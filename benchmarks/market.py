@@ -1,5 +1,5 @@
-"""How fast markets are looked at: offers compared by the dollars a useful step is expected to cost, many at once; and
-whole forecasts of a large study, whose every machine is chosen among sixty spot markets and their on-demand twins."""
+"""How fast offers are compared by the expected cost of a useful step, vectorized; and whole forecasts of a large study,
+in which every machine is chosen among sixty spot markets and their on-demand counterparts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.rows import Row, cpu_s, parser, publish
 from shoestring.kernel.spec import RunSpec
 from shoestring.market.catalog import catalog
 from shoestring.models.step_cost import usd_per_useful_step
-from shoestring.runs.forecast import Rehearsal, forecast
+from shoestring.runs.forecast import SimulationOutcome, forecast
 from shoestring.runs.sim_workload import guessed
 from shoestring.space.space import from_plain
 from shoestring.specs.market import Machines, Market
@@ -25,7 +25,7 @@ ZONES, DAYS, MACHINES, FULL = 3, 12.0, 100, 10_000
 STEPS, STEP_S = 20, 240.0
 """Of a trial on four cores: ten thousand of them keep a hundred machines busy for most of twelve days."""
 INTERRUPTIONS_PER_HOUR = 0.05
-"""Every machine that is taken away is another choice among all offers."""
+"""Every preemption requires another choice among all offers."""
 FORECASTS = {
     "forecast_60_markets_10k_trials_s": ("random", "cheapest_step"),
     "forecast_60_markets_10k_trials_cheapest_s": ("random", "cheapest"),
@@ -71,7 +71,7 @@ def comparing(moments: int, trials: int) -> Iterator[Row]:
 
 
 def forecasting(trials: int) -> Iterator[Row]:
-    """One simulation each, as `shoestring plan` makes twenty of."""
+    """One simulation each; `shoestring plan` makes twenty."""
     for name, (recipe, placement) in FORECASTS.items():
         seconds, came_to = _one_simulation(_study(trials, recipe, placement))
         yield Row(
@@ -83,10 +83,10 @@ def forecasting(trials: int) -> Iterator[Row]:
         )
 
 
-def _one_simulation(asked: RunRequest) -> tuple[float, Rehearsal]:
+def _one_simulation(asked: RunRequest) -> tuple[float, SimulationOutcome]:
     workload = guessed(asked.spec, seconds_per_step=STEP_S)
-    found: list[Rehearsal] = []
-    seconds = cpu_s(lambda: found.extend(forecast(asked, workload, 1, lambda _: None)[0].rehearsals))
+    found: list[SimulationOutcome] = []
+    seconds = cpu_s(lambda: found.extend(forecast(asked, workload, 1, lambda _: None)[0].outcomes))
     return seconds, found[0]
 
 

@@ -1,7 +1,7 @@
-"""What a trial costs beside its training: CPU per trial with 10 reports, against Optuna; start-up, growth, memory.
+"""Overhead of a trial: CPU per trial with 10 reports, against Optuna; start-up, growth, memory.
 
-Ours is the whole product: the inline backend and a journal in SQLite that survives kill -9. Every figure is CPU time
-of this process or of a fresh one, taken in turns with what it is compared with.
+Ours is the whole product: the inline backend and a journal in SQLite that survives kill -9. Every figure is CPU time of
+this process or of a fresh one, interleaved with its baseline.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Spot machines with a deadline, on recorded availability: the slack programme against on-demand machines, greedy,
-Uniform Progress and the least that anybody could have paid who knew the future. Then studies of sixteen trials against
-what they would cost if work flowed (`placement_fluid`).
+"""Spot machines with a deadline, on recorded availability: the slack policy against on-demand machines, greedy, Uniform
+Progress and the optimum in hindsight. Then studies of sixteen trials against the fluid bound (`placement_fluid`).
 
     python -m benchmarks.placement [--quick] [--json FILE] [--choosing]
 
-Reported are the recordings on which nothing was chosen; `--choosing` plays the others instead.
+Held-out recordings are reported; `--choosing` uses the tuning ones instead.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def played(task: Task) -> Result:
 
 
 def brier_skill(markets: Sequence[Market], horizon_h: float) -> float:
-    """Of `survival` over always saying how often zones do survive so long: the best constant, known afterwards."""
+    """Of `survival` over the base rate, the best constant in hindsight."""
     said, was = [], []
     ahead = int(horizon_h * 3600 / TICK_S)
     every = int(1800 / TICK_S)

@@ -1,13 +1,15 @@
-"""Who plays: the slack programme, and the rules it is compared with. All keep the guarantee and differ in cost alone.
+"""The contestants: the slack policy, and its baselines. All run under the guarantee and differ in cost alone.
 
-They are those of the product (`placement/slack_choice.py`, `slack_rules.py`): here is what they are told.
+They are those of the product (`policies/placement/slack/choice.py`, `baselines.py`): here are their inputs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from benchmarks.placement_traces import TICK_S, Market
 from benchmarks.placement_world import Look
-from shoestring.models.zone_survival import LossRates, ZoneRecord, expected_stay_h, loss_rates, returns_per_h
+from shoestring.models.zone_survival import ZoneRecord, expected_stay_h, losses_per_h, returns_per_h
 from shoestring.policies.placement.slack import baselines as slack_rules
 from shoestring.policies.placement.slack.choice import choose
 from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, solve
@@ -18,8 +20,27 @@ SOLVE_EVERY = int(2 * 3600 / TICK_S)
 RECORDS_EVERY = int(3600 / TICK_S)
 
 
+@dataclass(frozen=True)
+class LossRates:
+    """Losses per hour, in the first hour of a spell and after it."""
+
+    young_per_h: float
+    old_per_h: float
+
+
+def loss_rates(record: ZoneRecord, young: ZoneRecord) -> LossRates:
+    """`young`: from spells younger than an hour; the prior of each is the whole record."""
+    overall = losses_per_h(record)
+    old_losses, old_uptime_h = record.losses - young.losses, record.uptime_h - young.uptime_h
+    return LossRates(
+        young_per_h=(young.losses + 2.0 * overall) / (young.uptime_h + 2.0),
+        old_per_h=(old_losses + 4.0 * overall) / (old_uptime_h + 4.0),
+    )
+
+
 class Slack:
-    """One job's player: asks the programme at every tick, and solves it again every two hours or at half the slack."""
+    """The policy of one job: queries the dynamic program at every tick, and solves it again every two hours or at half
+    the slack."""
 
     def __init__(self) -> None:
         self._programme: SlackTable | None = None
@@ -88,7 +109,7 @@ def uniform_progress(look: Look) -> SlackChoice:
 
 
 def _quotes(look: Look) -> list[Quote]:
-    """Prices are all that these rules ask for. A machine on its way is waited for."""
+    """These rules need only prices. A pending machine is waited for."""
     market = look.task.market
     zones = market.up[:, look.tick].nonzero()[0].tolist()
     if look.pending is not None and look.pending >= 0:

@@ -13,4 +13,4 @@ CONTESTANTS: dict[str, Callable[[], Chooser]] = {
     "uniform progress": lambda: uniform_progress,
     "slack": Slack,
 }
-"""What makes a player for one job."""
+"""Makes the policy of one job."""

@@ -1,11 +1,11 @@
-"""The fluid bound: the least that a study could cost if work flowed.
+"""The fluid bound: a lower bound of the cost of a study, with perfectly divisible work.
 
-Work is split as finely as one likes over machines and time by somebody who knows what is to come, a machine is there
-the moment it is wanted, and nothing is ever set up, saved or done twice. What remains is what nobody gets around: a
-zone has only so many machines, a trial runs on one machine at a time, and all must be done by the deadline.
+Work is split arbitrarily over machines and time with knowledge of the future, machines are granted at once, and there
+are no set-ups, saves or repeated work. What remains is what no policy can avoid: the capacity of each zone, one machine
+per trial at a time, and the deadline.
 
-When a moment comes does not matter then, only what it offers. So moments with the same machines at the same prices are
-one, and the bound is a linear programme of a few thousand variables, solved exactly.
+The order of ticks does not matter then. So ticks with the same machines at the same prices are merged, and the bound is
+a linear program of a few thousand variables, solved exactly.
 """
 
 from __future__ import annotations

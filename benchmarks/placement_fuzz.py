@@ -1,7 +1,7 @@
-"""Markets, jobs and wishes made up at random: no deadline that on-demand machines alone could meet may be missed.
+"""Random markets, jobs and proposed decisions: no deadline that on-demand machines alone could meet may be missed.
 
-Machines come and go without notice, far more often than in any recording. Every fourth job is played by the slack
-programme; the others wish for anything at all, and only the guarantee stands between them and the deadline.
+Machines are preempted without notice, far more often than in any recording. Every fourth job is run by the slack
+policy; the others propose random decisions, and only the guarantee protects the deadline.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _random_market(rng: random.Random, ticks: int) -> Market:
 
 
 def _at_random(rng: random.Random) -> Chooser:
-    """Wishes that make no sense, kept for a while or dropped at once."""
+    """Random decisions, kept for several ticks or changed at once."""
     patience = rng.choice((0.0, 0.5, 0.9))
     last: list[SlackChoice] = [WAIT]
 

@@ -1,6 +1,6 @@
-"""The least any policy could have paid, knowing all that was to come: by dynamic programming over time and work left.
+"""The optimum in hindsight: by dynamic programming over time and work left.
 
-It never saves (it knows when a machine goes) and restores in whole ticks rounded down, so it errs on the cheap side.
+It never saves (it knows the preemptions) and restores in whole ticks rounded down, so it is a lower bound.
 """
 
 from __future__ import annotations

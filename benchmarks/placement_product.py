@@ -1,8 +1,8 @@
 """The product itself on a study of the placement benchmark: the controller, guard, placement and bills of `shoestring
-simulate`, on machines that were recorded, with as many of them as were.
+simulate`, on recorded machines, with the recorded capacity.
 
-It knows less than the contestants of the tick world: no probes of zones, only what became of its own requests and
-machines, and no amounts of work, only the pace of steps that were done.
+It has less information than the contestants of the tick world: no probes of zones, only the outcomes of its own
+requests and machines, and no amounts of work, only measured step times.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def play_product(study: Study, placement: str = "slack") -> StudyOutcome:
 
 
 class RecordedProvider(SimulatedProvider):
-    """Leases stand in queues for the machines of their zones, like the trials of `play_study`."""
+    """Leases queue for the machines of their zones, like the trials of `play_study`."""
 
     def __init__(self, study: Study) -> None:
         recording, switching = study.recording, study.switching
@@ -125,7 +125,7 @@ class RecordedProvider(SimulatedProvider):
 
 
 class RecordedWorld(SimWorld):
-    """Tells the queues who is gone."""
+    """Removes ended leases from the queues."""
 
     def next_event(self) -> e.Event:
         event = super().next_event()

@@ -1,6 +1,6 @@
-"""Studies of sixteen trials against the fluid bound: what they are, who plays them, and what is told of them.
+"""Studies of sixteen trials against the fluid bound: the studies, the contestants, and the rows.
 
-Every fourth one is also played by the product itself (`placement_product`).
+Every fourth one is also run by the product itself (`placement_product`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEADLINES = (1.1, 1.25, 1.5, 2.0)
 """Of all trials, in lengths of the longest."""
 SETUPS_S = (120.0, 600.0)
 UNCOUNTED = 8
-"""Machines that a zone is taken to have where only that it had some was recorded: sixteen in two zones."""
+"""The assumed capacity of a zone where only availability was recorded: sixteen in two zones."""
 WARM_UP = int(48 * 3600 / TICK_S)
 PRODUCTS = {
     "the product: slack": "slack",
@@ -46,12 +46,12 @@ class StudyResult:
     setup_s: float
     fluid_usd: float
     outcomes: dict[str, StudyOutcome]
-    """By contestant; not everybody plays all studies."""
+    """By contestant; not every contestant runs all studies."""
 
 
 def studies(recordings: Sequence[Recording], count: int, seed: int) -> Iterator[tuple[Study, bool]]:
-    """Started at random, and whether the product plays it too. A recording that counts machines comes up four times as
-    often as one that does not: what was recorded weighs more than what was assumed."""
+    """Random starts, and whether the product runs it too. A recording with capacities is used four times as often as
+    one without: recorded capacities weigh more than assumed ones."""
     rng = random.Random(seed)
     weights = [4 if recording.most > 1 else 1 for recording in recordings]
     made = 0
@@ -93,7 +93,7 @@ def played(asked: tuple[Study, bool]) -> StudyResult:
 
 
 def ratios(results: Sequence[StudyResult], name: str) -> list[float]:
-    """Dollars against the fluid bound, where this contestant played."""
+    """Dollars against the fluid bound, where this contestant ran."""
     return [result.outcomes[name].usd / result.fluid_usd for result in results if name in result.outcomes]
 
 

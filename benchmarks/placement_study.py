@@ -1,9 +1,9 @@
 """A study of many trials that share the machines of all zones of a recording, each trial with its own work, all with
 one deadline.
 
-The trials of a zone stand in a queue for its machines. Whoever comes takes the first free place; when the zone has
-fewer machines than places taken, the last ones lose theirs. So a study as a whole never holds more machines than were
-recorded, and what its trials take from each other is part of the result.
+The trials of a zone queue for its machines. A new trial takes the first free place; when the zone has fewer machines
+than places taken, the last ones are preempted. So a study as a whole never holds more machines than were recorded, and
+competition between its trials is part of the result.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Study:
 class StudyOutcome:
     usd: float
     missed: int
-    """Trials that were not done by the deadline."""
+    """Trials that missed the deadline."""
 
 
 def play_study(study: Study, make: Callable[[], Chooser]) -> StudyOutcome:
-    """Every trial chooses for itself, one after the other, and sees only machines that are left."""
+    """Every trial is placed independently, one after another, on the remaining machines."""
     zones = len(study.recording.counts)
     view: Callable[[tuple[int, ...]], Market] = lru_cache(VIEWS_KEPT)(study.recording.market)
     task = Task(view((1,) * zones), study.start, 0.0, study.deadline_s, study.switching)
@@ -74,7 +74,7 @@ class _Trial:
     job: Job
     choose: Chooser
     held: dict[int, int]
-    """Its place in the queue of each zone in which it has a machine, or has one coming."""
+    """Its place in the queue of each zone in which it has a machine, granted or pending."""
 
 
 class _Queues:
@@ -86,7 +86,7 @@ class _Queues:
         return tuple(trial.held.get(zone) or first_free(taken) for zone, taken in enumerate(self._taken))
 
     def update(self, trial: _Trial) -> None:
-        """Places are taken and given back with the machines."""
+        """Places are taken and released with the machines."""
         job = trial.job
         machines = () if job.finished_s is not None else (job.machine, job.pending)
         zones = {machine.zone for machine in machines if machine is not None and machine.zone != KEPT}

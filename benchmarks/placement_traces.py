@@ -1,6 +1,6 @@
-"""Recorded availability of spot machines in ticks of two minutes, with prices, and what was known at any tick.
+"""Recorded availability of spot machines in ticks of two minutes, with prices, and the information up to any tick.
 
-Amazon's traces before August 2023 are for choosing, all others for reporting. A trace that counts machines is read as
+Amazon's traces before August 2023 are for tuning, all others are held out. A trace that counts machines is read as
 several markets: that of the fourth in the queue, of the eighth, and so on.
 """
 
@@ -14,8 +14,10 @@ import numpy as np
 
 from benchmarks.tables import data_folder
 from shoestring.errors import DataError
-from shoestring.models.zone_survival import YOUNG_H, ZoneRecord
+from shoestring.models.zone_survival import ZoneRecord
 
+YOUNG_H = 1.0
+"""Spells of availability younger than this end far more often."""
 TICK_S = 120.0
 WEEK = int(7 * 86400 / TICK_S)
 PLACES = (4, 8, 12, 16)
@@ -97,7 +99,7 @@ class Market:
         return np.stack([line.ages for line in self.lines])
 
     def record(self, zone: int, tick: int) -> ZoneRecord:
-        """What probes of the last seven days told by this tick."""
+        """Probes of the last seven days before this tick."""
         return self.lines[zone].record(tick)
 
     def young_record(self, zone: int, tick: int) -> ZoneRecord:
@@ -127,7 +129,7 @@ class Market:
 
 @dataclass(frozen=True)
 class SharedMarket(Market):
-    """A market whose zones are those of others too, so that what was worked out of them is not worked out again."""
+    """A market that shares zones with others, so that derived data is computed once."""
 
     shared: tuple[Line, ...] = ()
 
@@ -147,7 +149,7 @@ class Recording:
 
     @property
     def most(self) -> int:
-        """Machines that a zone had at any time, or that were looked for at all."""
+        """The largest capacity of a zone at any time, or the number of probed machines."""
         return int(self.counts.max())
 
     @cached_property
@@ -156,7 +158,7 @@ class Recording:
         return [[Line(row >= place) for place in range(1, self.most + 2)] for row in self.counts]
 
     def market(self, places: Sequence[int]) -> Market:
-        """As it looks to one who has, or would get, these places in the queues of its zones."""
+        """As seen from these places in the queues of its zones."""
         lines = tuple(by_place[place - 1] for by_place, place in zip(self._lines, places, strict=True))
         up = np.stack([line.up for line in lines])
         return SharedMarket(self.name, up, self.usd_per_hour, self.on_demand_usd_per_hour, lines)
@@ -182,7 +184,7 @@ def markets(recording: Recording) -> list[Market]:
 
 
 def recordings() -> tuple[list[Recording], list[Recording]]:
-    """For choosing and for reporting: machines of one type in all zones."""
+    """For tuning and held out: machines of one type in all zones."""
     import pandas as pd
 
     folder = data_folder()

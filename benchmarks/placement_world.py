@@ -1,4 +1,4 @@
-"""A tick world for one job: machines that take time to set up, saves, losses, and a bill by the second.
+"""A tick world for one job: machines with set-up times, saves, preemptions, and a bill by the second.
 
 Availability changes between ticks. Within a tick everything is exact: a set-up that takes 84 seconds leaves 36 to work.
 Moves are make-before-break: the old machine works until the new one is ready to restore.
@@ -26,7 +26,7 @@ class Task:
     switching: Switching
     save_every_s: float = 900.0
     notice_s: float = 120.0
-    """What was done by then is saved before the machine goes. Nobody relies on it: zero is a cloud without notices."""
+    """Work done by then is saved before the preemption. No policy relies on it: zero is a cloud without notices."""
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class Look:
     tick: int
     task: Task
     now: Situation
-    coming: int | None
-    """The zone of a machine on its way, to replace the one that works."""
+    pending: int | None
+    """The zone of a pending machine that replaces the current one."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def add_plot_option(asked: argparse.ArgumentParser, what: str) -> None:
 
 
 def check_plot(path: Path | None) -> None:
-    """Before anything is measured: nobody likes to hear it afterwards."""
+    """Checked before anything is measured."""
     if path is None:
         return
     if find_spec("matplotlib") is None:

@@ -1,9 +1,10 @@
-"""How long a recommendation takes: one thread, CPU time, models fitted anew to what was observed before.
+"""How long a suggestion takes: one thread, CPU time, models refitted to all observations.
 
     python -m benchmarks.recommend [--quick] [--json FILE]
 
-A made-up space of mixed parameters, five fractions of the data, a limit on cost. Everybody is told the same number of
-random observations, then asked, told and asked again: the median of the asks after the first, which alone starts cold.
+A synthetic space of mixed parameters, five data fractions, a constraint on cost. Every method gets the same number of
+random observations, then `ask` and `tell` alternate: the median of the asks after the first, which alone has no warm
+start.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def drawn(configs: list[Config], count: int) -> Iterator[tuple[Config, float]]:
 
 
 def ours(method: str | Method, configs: list[Config], observations: int) -> Callable[[], object]:
-    """Told already; each call asks, and is told. A method may have a name or be one that has none."""
+    """With its observations; each call is an ask and a tell. A method is a name or an object."""
     optimizer = Optimizer(
         configs,
         maximize="accuracy",
@@ -95,7 +96,7 @@ def ours(method: str | Method, configs: list[Config], observations: int) -> Call
 
 
 def optuna_gp(configs: list[Config], observations: int) -> Callable[[], object]:
-    """The same parameters as ranges and choices, full runs only: it knows no fractions."""
+    """The same parameters as ranges and choices, full runs only: it has no fractions."""
     import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -124,7 +125,7 @@ def optuna_gp(configs: list[Config], observations: int) -> Callable[[], object]:
 
 
 def median_ms(turn: Callable[[], object], asks: int) -> tuple[float, float]:
-    """Of the turns after the first, and of the first."""
+    """Of the asks after the first, and of the first."""
     taken = []
     for _ in range(asks + 1):
         began = time.process_time()
@@ -162,7 +163,7 @@ def botorch_eic(configs: list[Config], observations: int) -> Callable[[], object
 
 
 def entropy_methods() -> Iterator[tuple[str, str | Method, str]]:
-    """Rows of the paper's acquisition, by kind of model and filter: name, method, and what to say of it."""
+    """Rows of the paper's acquisition function, by model and filter: name, method, and remark."""
     yield "gp_cea10_ms", "trimtuner_gp", "Gaussian processes, 3 roots, CEA at 10 %; goal <= 75"
     yield "gp_nofilter_ms", TrimTunerGp(NoFilter()), "the same at all runs; goal <= 300"
     yield "dt_cea10_ms", "trimtuner_dt", "64 trees, 3 roots, CEA at 10 %; goal <= 100"

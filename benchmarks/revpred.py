@@ -1,10 +1,10 @@
-"""Which predictor of revocations can be believed? All of them on the auction prices of 2016, walking forward in time.
+"""Revocation models on the auction prices of 2016, evaluated walking forward in time.
 
-In each window a predictor is trained on all that came before it, with 61 minutes between the last moment it learns from
-and the first it is asked about. Questions are about an hour, with maxima of three manners: as printed (up to 20 cents
+In each window a predictor is trained on all that came before it, with 61 minutes between the last training example and
+the first query. The horizon is an hour, with three kinds of maximum prices: as printed (up to 20 cents
 above the price), relative (up to a fifth of the on-demand price above it) and the on-demand price. Networks are trained
 for each market, and for a few busy markets only, because of the time that takes; the default, trained on all markets,
-answers the same questions there. The base rate is that of the answers themselves: nobody could have known it.
+gets the same queries there. The base rate is that of the test outcomes themselves, which no model could have known.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from benchmarks.plotting import add_plot_option, check_plot
+from benchmarks.revpred_plot import brier_ratio
 from benchmarks.revpred_plot import draw as draw_picture
 from benchmarks.rows import Row, parser, publish
 from benchmarks.tables import data_folder
@@ -43,9 +44,10 @@ class Size:
     windows: int
     examples: int
     questions: int
-    """In each window, of each manner: many, because few machines are lost at the on-demand price."""
+    """In each window, for each kind of maximum price: many, because few machines are preempted at the on-demand
+    price."""
     of_nets: int
-    """The same where networks are asked too."""
+    """The same where networks are tested too."""
     per_net: int
     """Examples for the network of one market."""
     nets: int
@@ -75,9 +77,9 @@ def cells(markets: Markets, size: Size) -> Iterator[Cell]:
         rng = np.random.default_rng(number)
         examples = partial(_mixture, markets, start, begin, size.examples, number)
         learned = {name: _trained(lambda name=name, examples=examples: fit(name, examples())) for name in LEARNERS}
-        yield from _judged("all", number, learned, _asked(markets, begin, end, size.questions, rng, None))
+        yield from _judged("all", number, learned, _queries(markets, begin, end, size.questions, rng, None))
         nets = dict(_nets(markets, start, begin, size.per_net * len(busy), busy)) if find_spec("torch") else {}
-        yield from _judged("busy", number, learned | nets, _asked(markets, begin, end, size.of_nets, rng, busy))
+        yield from _judged("busy", number, learned | nets, _queries(markets, begin, end, size.of_nets, rng, busy))
 
 
 def busiest(markets: Markets, start: float, until: float, count: int) -> list[int]:
@@ -119,21 +121,21 @@ def _trained(train: Callable[[], RevocationModel]) -> tuple[RevocationModel, flo
     return train(), time.process_time() - began
 
 
-def _asked(
+def _queries(
     markets: Markets, begin: float, end: float, count: int, rng: np.random.Generator, only: Sequence[int] | None
 ) -> dict[str, Examples]:
     return {manner: draw(markets, begin, end, count, rng, maxima=(manner,), only=only) for manner in MANNERS}
 
 
 def _judged(
-    where: str, window: int, models: dict[str, tuple[RevocationModel, float]], asked: dict[str, Examples]
+    where: str, window: int, models: dict[str, tuple[RevocationModel, float]], queries: dict[str, Examples]
 ) -> Iterator[Cell]:
-    for manner, test in asked.items():
+    for manner, test in queries.items():
         if not 0 < test.revoked.sum() < len(test):
             continue  # nobody lost a machine, or nobody could have one: there is no score
         for name, (model, train_s) in models.items():
             began = time.process_time()
-            chances = model.chance(test.asked)
+            chances = model.chance(test.queries)
             us = (time.process_time() - began) / len(test) * 1e6
             yield Cell(where, window, manner, name, scores(chances, test.revoked), train_s, us)
 
@@ -152,7 +154,7 @@ def summed_up(found: Sequence[Cell], where: str) -> None:
         for model in dict.fromkeys(cell.model for cell in mine):
             ours = [cell for cell in mine if cell.model == model]
             s = [cell.scores for cell in ours]
-            skill, worst = statistics.mean(x.skill for x in s), max(x.brier_ratio for x in s)
+            skill, worst = statistics.mean(x.skill for x in s), max(brier_ratio(x) for x in s)
             print(
                 f"  {model:<40} {_mean(s, 'brier'):6.4f} {skill:7.3f} {worst:6.3f} {_mean(s, 'auc'):6.3f}"
                 f" {_mean(s, 'calibration_error'):6.3f} {_mean(s, 'accuracy'):6.3f} {_mean(s, 'f1'):6.3f}"
@@ -166,11 +168,11 @@ def _mean(found: Sequence[RevocationScores], name: str) -> float:
 
 def rows(found: Sequence[Cell]) -> list[Row]:
     whole = [cell for cell in found if (cell.where, cell.model) == ("all", DEFAULT)]
-    worst = max(whole, key=lambda cell: cell.scores.brier_ratio)
+    worst = max(whole, key=lambda cell: brier_ratio(cell.scores))
     made = [
         Row(
             "default_brier_vs_base_rate",
-            worst.scores.brier_ratio,
+            brier_ratio(worst.scores),
             "ratio",
             f"goal < 1; worst of {len(whole)}: window {worst.window + 1}, {worst.manner} maxima,"
             f" {worst.scores.base_rate:.2%} revoked",
@@ -220,22 +222,22 @@ def _against_nets(busy: Sequence[Cell]) -> list[Row]:
 def main() -> None:
     options = parser(__doc__ or "")
     add_plot_option(options, "accuracy and F1 as in the paper's Figure 10, with Brier score and calibration")
-    asked = options.parse_args()
-    check_plot(asked.plot)
+    args = options.parse_args()
+    check_plot(args.plot)
     path = data_folder() / PRICES
     if not path.exists():
         print(f"skipped: {path} is missing; set SHOESTRING_DATA to the folder that has it")
         return
-    found = list(cells(read_markets(path), QUICK if asked.quick else WHOLE))
+    found = list(cells(read_markets(path), QUICK if args.quick else WHOLE))
     summed_up(found, "all")
     summed_up(found, "busy")
     print()
     made = rows(found)
     if len(made) == 1:
         print("torch is not installed: the rows about networks are left out")
-    publish(made, asked.json)
-    if asked.plot:
-        draw_picture(found, asked.plot)
+    publish(made, args.json)
+    if args.plot:
+        draw_picture(found, args.plot)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A picture like the paper's Figure 10, accuracy and F1 of predictors, with what they leave out: Brier score, ranking
+"""A plot like the paper's Figure 10, accuracy and F1 of predictors, with what they leave out: Brier score, ranking
 and calibration. All bars are averages over the windows, on the markets that have networks."""
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ PANELS = (
     ("calibration_error", "calibration error: less is better"),
 )
 NAMES = {"absolute": "as printed", "relative": "relative", "on_demand": "on-demand price"}
-"""Of the manners of bidding, for people."""
+"""Labels of the kinds of maximum prices."""
+
+
+def brier_ratio(scores: RevocationScores) -> float:
+    """The Brier score relative to that of always predicting the base rate."""
+    return scores.brier / scores.brier_of_base_rate if scores.brier_of_base_rate > 0 else float("nan")
 
 
 class Judged(Protocol):
-    """One model in one window, asked in one manner."""
+    """One model in one window, for one kind of maximum price."""
 
     @property
     def where(self) -> str: ...
@@ -44,7 +49,7 @@ def draw(found: Sequence[Judged], path: Path) -> None:
 
     def mean(what: str, model: str, manner: str) -> float:
         return statistics.fmean(
-            getattr(cell.scores, what) for cell in cells if (cell.model, cell.manner) == (model, manner)
+            _score(cell.scores, what) for cell in cells if (cell.model, cell.manner) == (model, manner)
         )
 
     figure = Figure(figsize=(15, 8), layout="constrained")
@@ -65,3 +70,7 @@ def draw(found: Sequence[Judged], path: Path) -> None:
     ]
     text.text(0.0, 0.0, "\n".join(["maximum prices, and how many go within the hour:", *rates]), va="bottom")
     figure.savefig(path)
+
+
+def _score(scores: RevocationScores, what: str) -> float:
+    return brier_ratio(scores) if what == "brier_ratio" else float(getattr(scores, what))

@@ -1,4 +1,4 @@
-"""The one form of a result, how it is printed, and how CPU time is taken on a noisy machine."""
+"""The form of a result, how it is printed, and how CPU time is measured on a noisy machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Row:
     """Always the number that the name promises."""
     unit: str
     against: str
-    """What it is compared with, and how much of what was measured."""
+    """The baseline, and the size of the measurement."""
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -51,7 +51,7 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def median_ratio(ours: Callable[[], float], theirs: Callable[[], float], repeats: int) -> tuple[float, float, float]:
-    """Medians of both measures and of their ratio, taken in turns so that a noisy moment hits both."""
+    """Medians of both measures and of their ratio, interleaved so that a noisy moment affects both."""
     pairs = [(ours(), theirs()) for _ in range(repeats)]
     return (
         statistics.median(a for a, _ in pairs),

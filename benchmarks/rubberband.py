@@ -1,9 +1,9 @@
-"""A fixed elimination schedule at the least cost before a deadline, against the best cluster of one size.
+"""A fixed elimination schedule at the least cost before a deadline, against the best cluster of fixed size.
 
-Simulated: 64 trials halved by three to one of 81 steps, machines of four slots at a GPU machine's price, 40 s until
-one is there. Trials differ in speed; what the planner is told about it is right in some cells and wrong in others.
-The best fixed size is found in hindsight: every size is run in the same simulator, with trials as wide as serves each
-stage best, and the cheapest that kept the deadline counts. No size of which that is true, no comparison.
+Simulated: 64 trials halved by three to one of 81 steps, machines of four slots at a GPU machine's price, provisioned in
+40 s. Trials differ in speed; the planner's initial guess is right in some cells and wrong in others. The best fixed
+size is found in hindsight: every size is run in the same simulator, with the best width for each stage, and the
+cheapest that met the deadline counts. If none did, there is no comparison.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from shoestring.market.simulated.synthetic_prices import DEFAULT_START
 from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.renting.release_by_plan import AsPlanned
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest, of_one_size
-from shoestring.policies.search.rubberband.plan import Ground, Round, RubberbandPlan, Schedule, forecast, menu
+from shoestring.policies.search.rubberband.plan import CostModel, Round, RubberbandPlan, Schedule, forecast, menu
 from shoestring.policies.search.rubberband.policy import Rubberband
 from shoestring.policies.search.rubberband.speed import Guess
 from shoestring.recipes.rubberband import plan_of
@@ -55,7 +55,7 @@ MOST_MACHINES = 16
 TOLD_STEP_S = 60.0
 TOLD_POWER = 0.8
 SLACK = (1.15, 1.5, 2.0, 3.0, 5.0)
-"""Deadlines, as multiples of the shortest plan for what is true."""
+"""Deadlines, as multiples of the shortest plan with the true speeds."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ def best_fixed(deadline_s: float, seed: int, truth: Truth) -> Outcome | None:
 
 
 def _fixed(spec: RunSpec, machines: int) -> list[Policy]:
-    """The same policies, but planning with one size, and giving nothing back before the end."""
+    """The same policies, but with one cluster size, and no machine released before the end."""
 
-    def planner(schedule: Schedule, ground: Ground, _left_s: float, _in_hand: int) -> RubberbandPlan:
-        return of_one_size(schedule, ground, machines)
+    def planner(schedule: Schedule, cost_model: CostModel, _left_s: float, _in_hand: int) -> RubberbandPlan:
+        return of_one_size(schedule, cost_model, machines)
 
     policies: list[Policy] = []
     for policy in recipes.build(msgspec.structs.replace(spec, listings=())):
@@ -153,13 +153,13 @@ def _fixed(spec: RunSpec, machines: int) -> list[Policy]:
 def shortest_s(truth: Truth) -> float:
     spec = spec_for(86400.0, 0)
     search = next(policy for policy in recipes.build(spec) if isinstance(policy, Rubberband))
-    ground = replace(
+    cost_model = replace(
         search.outlook.at_start(spec),
         step_s=truth.step_s,
         speedup=lambda slots: slots**truth.power,
         spread=truth.spread,
     )
-    return fastest(search.schedule, ground).latest_s / (1 - search.outlook.margin) / 0.95
+    return fastest(search.schedule, cost_model).latest_s / (1 - search.outlook.margin) / 0.95
 
 
 def against_fixed_clusters(truths: Sequence[Truth], seeds: int) -> list[Row]:
@@ -201,11 +201,11 @@ def against_fixed_clusters(truths: Sequence[Truth], seeds: int) -> list[Row]:
 def against_brute_force(instances: int) -> list[Row]:
     excess, took_s = [], []
     for seed in range(instances):
-        schedule, ground = _small(random.Random(seed))
-        every = [forecast(schedule, chosen, ground) for chosen in product(*menu(schedule, ground))]
+        schedule, cost_model = _small(random.Random(seed))
+        every = [forecast(schedule, chosen, cost_model) for chosen in product(*menu(schedule, cost_model))]
         deadline_s = min(plan.latest_s for plan in every) * random.Random(seed).uniform(1.0, 3.0)
         began = time.process_time()
-        found = cheapest(schedule, ground, deadline_s)
+        found = cheapest(schedule, cost_model, deadline_s)
         took_s.append(time.process_time() - began)
         best = min(plan.usd for plan in every if plan.latest_s <= deadline_s)
         excess.append(math.inf if found is None else found.usd / best)
@@ -221,14 +221,14 @@ def against_brute_force(instances: int) -> list[Row]:
     ]
 
 
-def _small(rng: random.Random) -> tuple[Schedule, Ground]:
+def _small(rng: random.Random) -> tuple[Schedule, CostModel]:
     trials, steps, eta, rounds, reached = rng.choice((8, 16, 27)), rng.randint(1, 3), rng.choice((2, 3, 4)), [], 0
     for _ in range(rng.randint(2, 4)):
         reached += steps
         rounds.append(Round(trials=trials, steps=steps, until_step=reached))
         trials, steps = max(1, trials // eta), steps * eta
     power = rng.uniform(0.5, 1.0)
-    ground = Ground(
+    cost_model = CostModel(
         slots=rng.choice((1, 2, 4)),
         usd_per_hour=3.0,
         billing=rng.choice(("per_second", "per_second", "per_hour")),
@@ -237,7 +237,7 @@ def _small(rng: random.Random) -> tuple[Schedule, Ground]:
         speedup=lambda slots: slots**power,
         spread=rng.choice((0.0, 0.1, 0.2)),
     )
-    return tuple(rounds), ground
+    return tuple(rounds), cost_model
 
 
 def _mean(ratios: list[float]) -> float:

@@ -44,7 +44,7 @@ class Split:
         seen = self.held_out
         if machine is not None:
             seen = seen.pick(np.array([name == machine for name in seen.machine]))
-        return KaplanMeier.of(seen.seconds, seen.taken, seen.limit_s)
+        return KaplanMeier.of(seen.seconds, seen.revoked, seen.limit_s)
 
     def model_of(self, machine: str) -> LifetimeModel:
         return scaled(self.saved.pooled, self.saved.multiplier(machine))

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.rows import cpu_s
 from benchmarks.scispot_lives import Draws, Split
-from shoestring.models.lifetimes.checkpoint_schedule import CheckpointProgramme, Costs, solve, young_daly_s
+from shoestring.models.lifetimes.checkpoint_schedule import CheckpointSchedule, Costs, solve, young_daly_s
 from shoestring.models.lifetimes.model import HOUR_S
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
@@ -36,7 +36,7 @@ def contestants(split: Split) -> dict[str, Schedule]:
     }
 
 
-def programme(split: Split) -> CheckpointProgramme:
+def programme(split: Split) -> CheckpointSchedule:
     return solve(split.fitted, max(LENGTHS_H) * HOUR_S, COSTS)
 
 

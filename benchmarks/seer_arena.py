@@ -185,4 +185,4 @@ def _busy(state: RunState) -> float:
 
 def _modelled(journal: MemoryJournal) -> float:
     added = [order for entry in journal.read() for order in entry.decisions if isinstance(order, AddJob)]
-    return sum("from the model" in order.why for order in added) / len(added) if added else 0.0
+    return sum("proposed by the" in order.why for order in added) / len(added) if added else 0.0

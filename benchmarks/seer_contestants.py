@@ -14,7 +14,7 @@ from benchmarks.seer_arena import Setting
 from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import MEDIAN_STEP_S
 from shoestring.kernel.types import Value
-from shoestring.policies.search.halving.hyperband import bracket_steps, deal, usual_size
+from shoestring.policies.search.halving.hyperband import bracket_steps, apportion, bracket_size
 
 DEFAULT = "flex"
 """The recipe whose claims the rows are about."""
@@ -87,9 +87,9 @@ def _hyperband(recipe: str) -> Callable[[Cell], Setting]:
         """Brackets that end where the deadline lets a trial end, and more trials than can be afforded."""
         steps = reachable_steps(cell)
         brackets = bracket_steps(steps, ETA, 1)
-        sizes = [usual_size(len(brackets), len(rungs), ETA) for rungs in brackets]
+        sizes = [bracket_size(len(brackets), len(rungs), ETA) for rungs in brackets]
         trials, afford = len(brackets), OVERFED * affordable_steps(cell)
-        while _cost(brackets, deal(trials, sizes)) < afford:
+        while _cost(brackets, apportion(trials, sizes)) < afford:
             trials += 1
         options: dict[str, Value] = {"eta": ETA}
         if recipe == "bohb":

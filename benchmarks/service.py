@@ -77,7 +77,7 @@ def clients(port: int, token: str, seconds: float, count: int) -> list[float]:
 
     async def all_of_them() -> None:
         until = time.perf_counter() + seconds
-        await asyncio.resolve(*(ask(port, token, until, waits_ms) for _ in range(count)))
+        await asyncio.gather(*(ask(port, token, until, waits_ms) for _ in range(count)))
 
     asyncio.run(all_of_them())
     return waits_ms

@@ -67,7 +67,7 @@ class ToldSpeeds(Cheapest):
 
     step_s: SecondsPerStep = field(kw_only=True)
 
-    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+    def _spot_and_on_demand(self, state: RunView) -> list[tuple[Offer, str]]:
         job = state.jobs[next(iter(state.waiting))]
         usd = {x.offer: state.usd_per_hour(x.offer) * self.step_s(job.config, x, 1) for x in state.listings.values()}
         return [(offer, "it was told") for offer in sorted(usd, key=lambda offer: (usd[offer], offer))]

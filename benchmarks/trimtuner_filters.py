@@ -24,7 +24,7 @@ from benchmarks.trimtuner_tables import Table, load
 from shoestring.errors import DataError
 from shoestring.optimizer.filters.cmaes import ByCmaes
 from shoestring.optimizer.filters.direct import ByDirect
-from shoestring.optimizer.filters.filters import ByCea, ByLot, NoFilter
+from shoestring.optimizer.filters.filters import ByCea, ByRandom, NoFilter
 from shoestring.optimizer.methods.entropy import TrimTunerGp
 from shoestring.optimizer.methods.protocol import Method
 from shoestring.optimizer.methods.tree_entropy import TrimTunerDt
@@ -34,7 +34,7 @@ LEVEL = 0.90
 COMPARED: Mapping[str, Callable[[], Method]] = {
     "gp_no_filter": lambda: TrimTunerGp(NoFilter()),
     "gp_cea_10": lambda: TrimTunerGp(ByCea(0.10)),
-    "gp_random_10": lambda: TrimTunerGp(ByLot(0.10)),
+    "gp_random_10": lambda: TrimTunerGp(ByRandom(0.10)),
     "gp_cmaes_10": lambda: TrimTunerGp(ByCmaes(0.10)),
     "gp_direct_10": lambda: TrimTunerGp(ByDirect(0.10)),
     "dt_no_filter": lambda: TrimTunerDt(NoFilter()),

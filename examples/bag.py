@@ -1,4 +1,4 @@
-"""A bag: the same job for every combination of values, on machines that may be taken away.
+"""A job bag: one job for every combination of values, on machines that can be preempted.
 
 shoestring run examples/bag.py
 shoestring export bag -o energies.csv

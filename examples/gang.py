@@ -1,10 +1,10 @@
-"""Train one model with several processes: each sees a share of every batch, and they add up their gradients.
+"""Train one model with several processes: each computes a share of every batch, and they sum their gradients.
 
     shoestring run examples/gang.py
 
-A trial that does well gets more slots on the way, and with them more workers. It goes on from the checkpoint it had,
-and learns what it would have learnt alone. What makes it ready for that is `Gang`, twenty lines that a library such as
-torch.distributed would spare you: the workers find each other by the same environment variables.
+A promoted trial gets more slots, and with them more workers. It resumes from its checkpoint, and its result does not
+depend on the number of workers. `Gang` is an all-reduce in twenty lines that a library such as torch.distributed would
+replace: the workers find each other by the same environment variables.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Any
 
 import shoestring as ss
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a worker is to have one core to itself
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one core per worker
 
 
 class Gang:
-    """The workers of a trial. Rank 0 lets the others in, adds up what they send, and gives the sum back."""
+    """The workers of a trial. Rank 0 accepts connections, sums what the others send, and sends the sum back."""
 
     def __init__(self, trial: ss.Trial) -> None:
         self.rank, self.size = trial.rank, trial.world_size
         self.others: list[Connection] = []
         if self.size > 1:
             address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-            self.others = self.let_in(address) if self.rank == 0 else [self.knock(address)]
+            self.others = self.accept_others(address) if self.rank == 0 else [self.connect(address)]
 
-    def let_in(self, address: tuple[str, int]) -> list[Connection]:
-        with Listener(address, backlog=self.size) as door:
-            others = [door.accept() for _ in range(self.size - 1)]
+    def accept_others(self, address: tuple[str, int]) -> list[Connection]:
+        with Listener(address, backlog=self.size) as listener:
+            others = [listener.accept() for _ in range(self.size - 1)]
         return sorted(others, key=lambda other: int(other.recv_bytes()))  # sums of floats depend on the order
 
-    def knock(self, address: tuple[str, int]) -> Connection:
+    def connect(self, address: tuple[str, int]) -> Connection:
         while True:
             try:
                 rank_0 = Client(address)
             except ConnectionRefusedError:
-                time.sleep(0.01)  # it is not there yet
+                time.sleep(0.01)  # rank 0 is not listening yet
             else:
                 rank_0.send_bytes(b"%d" % self.rank)
                 return rank_0
@@ -58,7 +58,7 @@ class Gang:
 
 
 def train(trial: ss.Trial) -> None:
-    """Fit a noisy surface with random waves."""
+    """Fit a noisy surface with random Fourier features."""
     import numpy as np
 
     gang = Gang(trial)
@@ -73,8 +73,8 @@ def train(trial: ss.Trial) -> None:
             mine = batch[gang.rank :: gang.size]
             gradient = waves[mine].T @ (waves[mine] @ weights - heights[mine]) / len(batch)
             weights = weights - trial["lr"] * gang.sum(gradient)
-        trial.report(loss=float(np.mean((waves @ weights - heights) ** 2)))  # of all workers, rank 0 is heard
-        with trial.save() as folder:  # and given a folder
+        trial.report(loss=float(np.mean((waves @ weights - heights) ** 2)))  # only the report of rank 0 counts
+        with trial.save() as folder:  # only rank 0 gets a folder
             if folder:
                 np.save(folder / "weights.npy", weights)
 

@@ -1,5 +1,5 @@
-"""A study of Optuna's that our optimiser chooses for: a support vector machine that reads digits, learned about from
-parts of the data, and small enough in the end to answer fast. The data comes with scikit-learn.
+"""An Optuna study with our optimizer as its sampler: a support vector machine for digits, tuned on data fractions, with
+a constraint on its number of support vectors. The data comes with scikit-learn.
 
     pip install 'shoestring[optuna,learn]'
     python examples/optuna_study.py
@@ -17,8 +17,7 @@ from shoestring.optimizer.observations import Answer
 DIGITS = load_digits()
 PICTURES, LABELS = DIGITS.data / 16, DIGITS.target
 TEST = 600
-"""The first so many are for testing. Fractions are taken of the rest from its beginning, so small ones are part of
-large ones."""
+"""The first samples are for testing. Fractions are the first of the rest, so small ones are subsets of large ones."""
 
 
 def search(trials: int = 24, seed: int = 0) -> tuple[Answer, optuna.Study]:
@@ -31,7 +30,7 @@ def search(trials: int = 24, seed: int = 0) -> tuple[Answer, optuna.Study]:
             gamma=trial.suggest_float("gamma", 1e-4, 1.0, log=True),
             kernel=trial.suggest_categorical("kernel", ["rbf", "sigmoid"]),
         ).fit(PICTURES[learn], LABELS[learn])
-        trial.set_user_attr("vectors", len(model.support_))  # an answer takes time in proportion to these
+        trial.set_user_attr("vectors", len(model.support_))  # prediction time is proportional to these
         return 1 - model.score(PICTURES[:TEST], LABELS[:TEST])
 
     study = optuna.create_study(sampler=sampler)
@@ -43,4 +42,4 @@ if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     answer, study = search()
     data = sum(trial.user_attrs["fraction"] for trial in study.trials)
-    print(f"{answer}\n{len(study.trials)} trials on as much data as {data:.1f} whole ones")
+    print(f"{answer}\n{len(study.trials)} trials used as much data as {data:.1f} full ones")

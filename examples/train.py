@@ -1,8 +1,8 @@
-"""A training program that knows nothing of Shoestring but four habits. It prints its progress as JSON lines, starts
-from $SHOESTRING_CHECKPOINT if there is one, leaves what it needs to go on in $SHOESTRING_SAVE_TO, saying so in a JSON
-line too, and on SIGTERM saves and leaves: its machine is about to go.
+"""A training program without Shoestring's library. It prints its metrics as JSON lines, resumes from
+$SHOESTRING_CHECKPOINT if that is set, writes checkpoints to $SHOESTRING_SAVE_TO and announces them in JSON lines too,
+and on SIGTERM (a preemption, or a pause) saves and exits.
 
-Run it alone with `python train.py --rate 0.1 --decay 0.9 --optimizer plain`: it works just the same.
+Run it alone with `python train.py --rate 0.1 --decay 0.9 --optimizer plain`: it works the same.
 """
 
 import argparse
@@ -23,18 +23,18 @@ def main() -> None:
     options.add_argument("--rate", type=float, required=True)
     options.add_argument("--decay", type=float, required=True)
     options.add_argument("--optimizer", choices=["plain", "momentum"], required=True)
-    asked = options.parse_args()
-    told_to_leave: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: told_to_leave.append(number))
+    args = options.parse_args()
+    stop_requested: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stop_requested.append(number))
     state = load()
     last = int(os.environ.get("SHOESTRING_UNTIL_STEP", STEPS))
     for step in range(state["step"] + 1, last + 1):
-        descend(state, asked)
+        descend(state, args)
         state["step"] = step
         print(json.dumps({"step": step, "loss": loss(state["x"], state["y"])}), flush=True)
-        if told_to_leave or step == last or step % SAVE_EVERY == 0:
+        if stop_requested or step == last or step % SAVE_EVERY == 0:
             save(state)
-        if told_to_leave:
+        if stop_requested:
             return
 
 
@@ -43,15 +43,15 @@ def loss(x: float, y: float) -> float:
     return math.log1p((1 - x) ** 2 + 100 * (y - x * x) ** 2)
 
 
-def descend(state: dict, asked: argparse.Namespace) -> None:
+def descend(state: dict, args: argparse.Namespace) -> None:
     """A hundred noisy steps downhill."""
     rng = random.Random(state["step"])
     for _ in range(100):
         x, y = state["x"], state["y"]
         size = 1 + (1 - x) ** 2 + 100 * (y - x * x) ** 2
         slopes = {"x": (-2 * (1 - x) - 400 * x * (y - x * x)) / size, "y": 200 * (y - x * x) / size}
-        rate = asked.rate * asked.decay ** state["step"]
-        keep = 0.9 if asked.optimizer == "momentum" else 0.0
+        rate = args.rate * args.decay ** state["step"]
+        keep = 0.9 if args.optimizer == "momentum" else 0.0
         for name, slope in slopes.items():
             state[f"speed_{name}"] = keep * state[f"speed_{name}"] - rate * (slope + rng.gauss(0, 0.1)) / 10
             state[name] += state[f"speed_{name}"]

@@ -33,18 +33,18 @@ PLACEMENTS = (
     "cheapest",
     "cheapest_step",
     "refund_seeking",
-    "as_printed",
+    "spottune_as_printed",
     "slack",
     "greedy",
     "uniform_progress",
     "on_demand",
 )
-PREDICTING = ("cheapest_step", "refund_seeking", "as_printed")
+PREDICTING = ("cheapest_step", "refund_seeking", "spottune_as_printed")
 SAVING = ("on_notice", "periodic", "on_notice", "periodic", "programme", "young_daly", "none")
 RECIPES = (
     *CLASSIC,
     *("flex", "theta", "theta_adaptive", "spottune", "spottune_as_printed", "scispot"),
-    "trimtuner",  # as printed it is the same policies, and thinks for longer
+    "trimtuner",  # as printed it is the same policies, with longer background tasks
     *MODEL_BASED,
     *ELASTIC,
 )
@@ -135,7 +135,7 @@ def random_case(rng: random.Random) -> Case:
         wind_down_s=min(120.0, deadline_s / 20),
         recipe=(recipe := rng.choice(RECIPES)),
         options={
-            **({} if recipe == "scispot" else _placing(rng)),  # it places by itself
+            **({} if recipe == "scispot" else _placing(rng)),  # it has its own placement
             "checkpointing": rng.choice(SAVING),
             **({"startup": 1} if recipe in MODEL_BASED else {}),
             **({"t_min_s": deadline_s / 12} if recipe in ELASTIC else {}),  # a stage or two, and not hundreds of trials
@@ -171,7 +171,7 @@ def _placing(rng: random.Random) -> dict[str, Value]:
 
 
 def _possible(spec: RunSpec) -> RunSpec:
-    """Elastic recipes refuse what does not allow a single trial; the others try."""
+    """Elastic recipes reject a budget or deadline that allows no trial; the others try."""
     try:
         recipes.build(spec)
     except SpecError:
@@ -181,7 +181,7 @@ def _possible(spec: RunSpec) -> RunSpec:
 
 
 def play(case: Case, journal: MemoryJournal | None = None) -> tuple[RunState, MemoryJournal]:
-    """Simulate a case from the beginning, or on from what a journal holds."""
+    """Simulate a case from the beginning, or from where a journal ends."""
     journal = journal if journal is not None else MemoryJournal()
     fresh = not list(journal.read())
     state = run(

@@ -1,4 +1,4 @@
-"""The four calls, from Python: what they accept, what they refuse, and that a run goes on."""
+"""The four calls, from Python: what they accept, what they refuse, and how runs are resumed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def train(trial: ss.Trial) -> None:
 
 
 # -- tune --------------------------------------------------------------------------------------------------------------
-def test_a_study_on_this_machine_costs_nothing_and_is_found_again() -> None:
+def test_a_study_on_this_machine_is_free_of_charge_and_is_found_again() -> None:
     study = ss.tune(train, space=SPACE, minimize="loss", trials=5, max_steps=9, on="inline", name="mine")
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert study.spent == 0
     assert study.best is not None
     assert study.best.checkpoint is not None
@@ -45,7 +45,7 @@ def test_a_study_on_this_machine_costs_nothing_and_is_found_again() -> None:
     assert again.best == study.best
 
 
-def test_inline_takes_any_callable() -> None:
+def test_inline_accepts_any_callable() -> None:
     offset = 0.25
     study = ss.tune(
         lambda trial: trial.report(loss=abs(trial["lr"] - offset)),
@@ -99,7 +99,7 @@ def test_a_bag_runs_every_combination() -> None:
 
 
 # -- going on ----------------------------------------------------------------------------------------------------------
-def test_a_run_interrupted_in_the_middle_goes_on_with_the_same_call() -> None:
+def test_an_interrupted_run_is_resumed_by_the_same_call() -> None:
     calls: list[int] = []
 
     def impatient(trial: ss.Trial) -> None:
@@ -114,12 +114,12 @@ def test_a_run_interrupted_in_the_middle_goes_on_with_the_same_call() -> None:
     with pytest.raises(KeyboardInterrupt):
         tune()
     study = tune()
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert sorted(set(calls)) == [0, 1, 2, 3]
     assert len(calls) == 5, "only the interrupted one ran twice"
 
 
-def test_resume_of_a_run_whose_function_nobody_knows_says_so() -> None:
+def test_resuming_an_inline_run_without_its_function_is_refused() -> None:
     def interrupted(_: ss.Trial) -> None:
         raise KeyboardInterrupt
 
@@ -146,7 +146,7 @@ def simulated(**changes: object) -> ss.Study:
 
 def test_a_simulation_needs_no_code_and_leaves_nothing_behind() -> None:
     study = simulated()
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert 0 < study.spent <= 5
     assert study.state.revocations > 0
     assert not Path(".shoestring").exists()
@@ -158,7 +158,7 @@ def test_the_same_seed_makes_the_same_run_and_another_seed_another() -> None:
     assert first != other
 
 
-def test_a_simulation_can_be_kept() -> None:
+def test_a_simulation_can_be_stored() -> None:
     study = simulated(store="kept")
     assert study.folder is not None
     assert ss.resume("sim-simulated", store="kept").best == study.best
@@ -172,7 +172,7 @@ def test_machines_are_chosen_by_size_name_or_provider() -> None:
     assert {(x.offer.machine, x.offer.zone) for x in study.spec.listings} == {("m5.large", "us-east-1b")}
 
 
-def test_naming_machines_is_asking_for_a_market() -> None:
+def test_naming_machines_implies_a_market() -> None:
     assert make_market(None).kind == "free"
     assert make_market(None, machines=["m5.large"]).kind == "modern"
     assert make_market("auction", speedup=900).speedup == 900
@@ -182,13 +182,13 @@ def test_naming_machines_is_asking_for_a_market() -> None:
     ("asked", "words"),
     [
         ("moderne", "modern"),
-        (17, "no market"),
+        (17, "is not a market"),
         ({"kind": "modern", "interuptions_per_hour": 1}, "interuptions_per_hour"),
         ({"kind": "modern", "speedup": 0}, "speedup"),
         ({"kind": "modern", "machines": {"max_cpus": 3}}, "max_cpus"),
     ],
 )
-def test_a_market_that_is_none_is_refused_in_words(asked: object, words: str) -> None:
+def test_an_invalid_market_is_refused_with_a_message(asked: object, words: str) -> None:
     with pytest.raises(SpecError) as refusal:
         make_market(asked)
     assert words in f"{refusal.value} {refusal.value.hint}"

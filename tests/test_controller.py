@@ -1,4 +1,4 @@
-"""The loop's promises: record, then act; nothing twice; nothing decided again; park on a bug; one controller only."""
+"""The loop's guarantees: record, then act; nothing twice; nothing decided again; park on a bug; one controller only."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -18,12 +18,12 @@ from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import Crash, CrashingJournal
 from tests.world.restless import DUMP, GUARD, POLICIES, RECORD, REFERENCE, START, Around, a_world, finished_run, resumed
-from tests.world.runs import decided, told
+from tests.world.runs import decided, events_of
 
 
 # -- record, then act --------------------------------------------------------------------------------------------------
 class Suspicious(Around):
-    """Looks into the file, as a successor would after kill -9, before it does anything."""
+    """Reads the file, as a successor would after kill -9, before it carries out anything."""
 
     def __init__(self, path) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def test_what_is_done_was_on_disk_before(tmp_path):
 
 
 class Noting(Around):
-    """Keeps a list of what it was told to do."""
+    """Keeps a list of the decisions it carries out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ def test_what_could_not_be_recorded_is_not_done():
 
 
 class Stuttering(Around):
-    """Says everything three times: at once, and again when something else has happened in between."""
+    """Delivers every event three times: at once, and again after other events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Stuttering(Around):
         return self.queue.pop(0)
 
 
-def test_what_is_told_three_times_is_recorded_once():
+def test_an_event_delivered_three_times_is_recorded_once():
     journal = MemoryJournal()
     run(Stuttering(), journal, POLICIES, GUARD, first=[START, START])
     assert journal.dump() == DUMP
@@ -90,7 +90,7 @@ def test_what_is_told_three_times_is_recorded_once():
 # -- replay ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class NeverAskedAgain:
-    """A policy that must not be asked about what is on record."""
+    """A policy that must not be called for recorded events."""
 
     inner: Policy
     recorded: frozenset[str]
@@ -100,7 +100,7 @@ class NeverAskedAgain:
         return self.inner.wants
 
     def decide(self, state, event) -> Iterator[d.Decision]:
-        assert event.key not in self.recorded, f"asked again about {event.key}"
+        assert event.key not in self.recorded, f"called again for {event.key}"
         yield from self.inner.decide(state, event)
 
 
@@ -141,10 +141,10 @@ class Buggy:
             yield from self.bug
 
 
-def broken_guard(state, wish: d.Decision) -> d.Decision:
+def broken_guard(state, proposed: d.Decision) -> d.Decision:
     if state.count("finished") >= 3:
         raise KeyError("tariff")
-    return GUARD(state, wish)
+    return GUARD(state, proposed)
 
 
 def with_bug(bug) -> list[Policy]:
@@ -171,7 +171,7 @@ def test_a_bug_parks_the_run_saved_halted_released_and_on_record(policies, guard
     with pytest.raises(PolicyError, match=complaint) as failure:
         run(a_world(), journal, policies, guard, first=[START])
     entries = list(journal.read())
-    (broke,) = told(entries, e.PolicyBroke)
+    (broke,) = events_of(entries, e.PolicyBroke)
     assert broke.detail == str(failure.value)
 
     events = [entry.event for entry in entries]
@@ -180,15 +180,15 @@ def test_a_bug_parks_the_run_saved_halted_released_and_on_record(policies, guard
     running = {order.segment for order in decided(entries[:parked], d.StartSegment)} - over
     assert running
     assert {order.segment for order in decided(entries[parked:], d.HaltSegment)} == running
-    assert told(entries[parked:], e.CheckpointSaved)
+    assert events_of(entries[parked:], e.CheckpointSaved)
 
     state, _ = recall(journal, a_world())
     assert (state.phase, state.leases, state.segments, state.lost_steps) == ("parking", {}, {}, 0)
-    assert len(told(entries, e.LeaseEnded, e.LeaseDenied)) == len(decided(entries, d.RequestLease))
+    assert len(events_of(entries, e.LeaseEnded, e.LeaseDenied)) == len(decided(entries, d.RequestLease))
 
 
 @pytest.mark.parametrize(("policies", "guard", "complaint"), BUGS.values(), ids=BUGS)
-def test_with_the_bug_mended_a_parked_run_goes_on_to_its_end(policies, guard, complaint):
+def test_with_the_bug_fixed_a_parked_run_resumes_to_its_end(policies, guard, complaint):
     journal = MemoryJournal()
     with pytest.raises(PolicyError, match=complaint):
         run(a_world(), journal, policies, guard, first=[START])
@@ -208,7 +208,7 @@ def test_the_broken_turn_left_no_trace():
     assert before == [(entry.event, entry.decisions) for entry in RECORD[: broke - 1]]
 
 
-def test_a_bug_in_the_very_first_turn_parks_a_run_that_can_still_go_on():
+def test_a_bug_in_the_very_first_turn_parks_a_run_that_can_still_resume():
     journal = MemoryJournal()
     with pytest.raises(PolicyError, match="broke on RunStarted"):
         run(a_world(), journal, [Hasty(), *POLICIES], GUARD, first=[START])
@@ -242,11 +242,11 @@ def test_a_controller_that_lost_its_journal_does_nothing_more():
 
 def test_a_watcher_hears_of_every_turn_after_it_was_recorded():
     journal = MemoryJournal()
-    heard: list[tuple[int, e.Event]] = []
+    watched: list[tuple[int, e.Event]] = []
 
     def watch(state: RunState, event: e.Event) -> None:
         assert list(journal.read())[-1].event is event
-        heard.append((state.seq, event))
+        watched.append((state.seq, event))
 
     run(a_world(), journal, POLICIES, GUARD, first=[START], watcher=watch)
-    assert heard == [(entry.seq, entry.event) for entry in RECORD]
+    assert watched == [(entry.seq, entry.event) for entry in RECORD]

@@ -19,17 +19,17 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer, PriceHistory
 from shoestring.market.billing import billing_rule
-from shoestring.testing.story import KEPT, SPEC, SPOT, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
 
 
 def ask(run: Story, *, end_by: float = 900.0, offer: Offer = SPOT, most: float | None = None) -> d.Decision:
     lease = run.view.next_lease()
-    (answer,) = run.order(d.RequestLease(lease=lease, offer=offer, end_by=end_by, max_usd_per_hour=most, why="wish"))
+    (answer,) = run.order(d.RequestLease(lease=lease, offer=offer, end_by=end_by, max_usd_per_hour=most, why="a test"))
     return answer
 
 
 def extend(run: Story, end_by: float) -> d.Decision:
-    (answer,) = run.order(d.ExtendLease(lease="l0", end_by=end_by, why="wish"))
+    (answer,) = run.order(d.ExtendLease(lease="l0", end_by=end_by, why="a test"))
     return answer
 
 
@@ -40,16 +40,16 @@ def test_a_lease_reserves_its_worst_case_which_is_the_list_price() -> None:
 def test_a_maximum_price_lowers_the_worst_case_of_spot_but_not_of_on_demand() -> None:
     run = story()
     assert ask(run, most=0.4).reserve_usd == pytest.approx(900 / 3600 * 0.4)
-    assert ask(run, most=0.4, offer=KEPT).reserve_usd == pytest.approx(900 / 3600 * 1.0)
+    assert ask(run, most=0.4, offer=ON_DEMAND_OFFER).reserve_usd == pytest.approx(900 / 3600 * 1.0)
 
 
-def test_a_wish_is_cut_down_to_the_money_there_is() -> None:
+def test_a_lease_is_cut_down_to_the_free_budget() -> None:
     answer = ask(story(spec=replace(SPEC, budget_usd=0.1)))
     assert 358.0 < answer.end_by <= 360.0
     assert answer.reserve_usd <= 0.1
 
 
-def test_a_wish_is_cut_down_to_the_deadline() -> None:
+def test_a_lease_is_cut_down_to_the_deadline() -> None:
     assert ask(story(spec=replace(SPEC, deadline_s=300.0))).end_by == 300.0
 
 
@@ -91,10 +91,10 @@ def test_an_extension_needs_a_granted_lease_that_still_runs() -> None:
     assert run.view.reserved_usd <= 0.25
 
 
-def test_nothing_new_is_begun_when_the_run_is_ending() -> None:
+def test_nothing_new_is_started_when_the_run_is_ending() -> None:
     run = story(lease="l0", job="j0")
-    run.order(d.WindDown(why="the deadline is near"))
-    start = d.StartSegment(segment="s0", job="j0", leases=("l0",), config={}, until_step=9, why="wish")
+    run.order(d.WindDown(reason="deadline_reached", why="the deadline is near"))
+    start = d.StartSegment(segment="s0", job="j0", leases=("l0",), config={}, until_step=9, why="a test")
     (answer,) = run.order(start)
     assert answer == d.Refused(wish=start, why="the run is ending: the deadline is near")
     assert isinstance(ask(run), d.Refused)
@@ -103,8 +103,12 @@ def test_nothing_new_is_begun_when_the_run_is_ending() -> None:
 
 def test_other_decisions_pass_untouched() -> None:
     guard, run = BudgetAndDeadline(), story()
-    for wish in (d.WakeAt(name="x", at=1.0, why="x"), d.WindDown(why="x"), d.ReleaseLease(lease="l9", why="x")):
-        assert guard(run.view, wish) is wish
+    for decision in (
+        d.WakeAt(name="x", at=1.0, why="x"),
+        d.WindDown(reason="completed", why="x"),
+        d.ReleaseLease(lease="l9", why="x"),
+    ):
+        assert guard(run.view, decision) is decision
 
 
 @pytest.mark.parametrize("end_by", [math.nan, -math.inf, 0.0])
@@ -141,7 +145,7 @@ class Prices:
 
 
 class Market:
-    """Leases asked for, granted late, extended and ended by anybody, with money for a few machine hours only."""
+    """Leases requested, granted late, extended and ended by any cause, with money for a few machine hours only."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.now = rng, 0.0
@@ -183,7 +187,7 @@ class Market:
         lease = self.lease()
         if lease is not None:
             end_by = self.now + self.rng.uniform(1, 7200)
-            self.run.order(d.ExtendLease(lease=lease.id, end_by=end_by, why="wish"))
+            self.run.order(d.ExtendLease(lease=lease.id, end_by=end_by, why="a test"))
 
     def end(self) -> None:
         """Now, or when its prepaid time ran out; billed by the real rule, which may not exceed the reserve."""
@@ -210,7 +214,7 @@ class Market:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32))
-def test_whatever_is_wished_the_law_holds(seed: int) -> None:
+def test_whatever_is_proposed_the_law_holds(seed: int) -> None:
     market = Market(random.Random(seed))
     for _ in range(60):
         market.go_on()

@@ -1,15 +1,15 @@
-"""A small residual network, trained with Adam and a learning rate that falls in steps: which piece of clothing is it?
+"""A small residual network, trained with Adam and a learning rate that falls in steps, on Fashion-MNIST.
 
     python examples/workloads/cnn.py
 
-In the place of ResNet in SpotTune's Table II, with its hyper-parameters: batch, version and number of residual blocks,
-and when the learning rate falls. Each fall begins a new stage of the curve. NumPy alone; a picture is four axes: which,
-row, column, channel.
+It stands for ResNet in SpotTune's Table II, with its hyperparameters: batch, version and number of residual blocks, and
+when the learning rate falls. Each fall begins a new stage of the curve. NumPy alone; images have the axes batch, row,
+column, channel.
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials run in parallel: one core each is fastest
 
 import numpy as np
 from pictures import fashion
@@ -24,10 +24,10 @@ SPACE = {
 }
 METRIC, MAX_STEPS = "cross_entropy", 36
 STAGES = {12: (12, 24), 18: (18, 27)}
-"""By `decay_at`: after which steps the learning rate falls to a fifth of what it was, and a new stage begins."""
+"""By `decay_at`: the steps after which the learning rate is divided by five, and a new stage begins."""
 FIRST_LR = 1e-2
 PICTURES = 1_200
-"""Trained on in a step, drawn anew for each."""
+"""Images per step, sampled at random."""
 CHANNELS, SIDE = 8, 7
 
 Arrays = dict[str, np.ndarray]
@@ -48,9 +48,9 @@ def train(trial: ss.Trial) -> None:
         order = np.random.default_rng(step).choice(len(train_x), PICTURES, replace=False)
         for batch in np.array_split(order, len(order) // trial["batch"]):
             updates += 1
-            adam(weights, slopes(weights, train_x[batch], train_y[batch], trial), mean, square, lr, updates)
-        right = forward(weights, test_x, trial)[0][np.arange(len(test_y)), test_y]
-        trial.report(cross_entropy=-np.log(right.clip(1e-12)).mean())
+            adam(weights, gradients(weights, train_x[batch], train_y[batch], trial), mean, square, lr, updates)
+        likelihood = forward(weights, test_x, trial)[0][np.arange(len(test_y)), test_y]
+        trial.report(cross_entropy=-np.log(likelihood.clip(1e-12)).mean())
         with trial.save() as folder:
             if folder:
                 kinds = {"w": weights, "m": mean, "s": square}
@@ -73,44 +73,44 @@ def fresh_weights(blocks: int) -> Arrays:
 
 # -- the network -------------------------------------------------------------------------------------------------------
 def forward(weights: Arrays, x: np.ndarray, trial: ss.Trial) -> tuple[np.ndarray, list[tuple[np.ndarray, ...]]]:
-    """How likely each class is, and what the way back needs to know of every layer."""
-    patches = around(x, stride=2)
+    """Class probabilities, and the activations of every layer for the backward pass."""
+    patches = im2col(x, stride=2)
     x = np.maximum(convolved(patches, weights, "stem"), 0)
-    kept: list[tuple[np.ndarray, ...]] = [(patches, x)]
+    cache: list[tuple[np.ndarray, ...]] = [(patches, x)]
     for number in range(trial["blocks"]):
-        patches = around(np.maximum(x, 0) if trial["version"] == 2 else x)
+        patches = im2col(np.maximum(x, 0) if trial["version"] == 2 else x)
         ahead = x + convolved(patches, weights, f"block{number}")
-        kept.append((patches, x, ahead))
+        cache.append((patches, x, ahead))
         x = np.maximum(ahead, 0) if trial["version"] == 1 else ahead
     flat = x.reshape(len(x), -1)
-    kept.append((flat,))
+    cache.append((flat,))
     scores = flat @ weights["out"] + weights["out_bias"]
     odds = np.exp(scores - scores.max(1, keepdims=True))
-    return odds / odds.sum(1, keepdims=True), kept
+    return odds / odds.sum(1, keepdims=True), cache
 
 
-def slopes(weights: Arrays, x: np.ndarray, y: np.ndarray, trial: ss.Trial) -> Arrays:
-    """Of the mean cross entropy, for every weight."""
-    blame, kept = forward(weights, x, trial)
-    blame[np.arange(len(y)), y] -= 1
-    blame /= len(y)
-    (flat,) = kept.pop()
-    found = {"out": flat.T @ blame, "out_bias": blame.sum(0)}
-    back = (blame @ weights["out"].T).reshape(-1, SIDE, SIDE, CHANNELS)
+def gradients(weights: Arrays, x: np.ndarray, y: np.ndarray, trial: ss.Trial) -> Arrays:
+    """Of the mean cross entropy, with respect to every weight."""
+    error, cache = forward(weights, x, trial)
+    error[np.arange(len(y)), y] -= 1
+    error /= len(y)
+    (flat,) = cache.pop()
+    found = {"out": flat.T @ error, "out_bias": error.sum(0)}
+    back = (error @ weights["out"].T).reshape(-1, SIDE, SIDE, CHANNELS)
     for number in reversed(range(trial["blocks"])):
-        patches, x, ahead = kept.pop()
+        patches, x, ahead = cache.pop()
         if trial["version"] == 1:
             back = back * (ahead > 0)
-        through = uncentred(convolution_slopes(found, weights, f"block{number}", patches, back))
+        through = col2im(convolution_gradients(found, weights, f"block{number}", patches, back))
         back = back + (through * (x > 0) if trial["version"] == 2 else through)
-    patches, x = kept.pop()
-    convolution_slopes(found, weights, "stem", patches, back * (x > 0))
+    patches, x = cache.pop()
+    convolution_gradients(found, weights, "stem", patches, back * (x > 0))
     return found
 
 
 # -- convolutions ------------------------------------------------------------------------------------------------------
-def around(x: np.ndarray, stride: int = 1) -> np.ndarray:
-    """Every pixel with its eight neighbours, zeros beyond the edge, as one row of numbers."""
+def im2col(x: np.ndarray, stride: int = 1) -> np.ndarray:
+    """im2col: every pixel with its eight neighbours, zero-padded, as one row."""
     padded = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
     high, wide = x.shape[1:3]
     shifts = [padded[:, i : i + high : stride, j : j + wide : stride] for i in range(3) for j in range(3)]
@@ -118,19 +118,21 @@ def around(x: np.ndarray, stride: int = 1) -> np.ndarray:
 
 
 def convolved(patches: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
-    rows = patches.reshape(-1, patches.shape[-1])  # one large product is many times as fast as many small ones
+    rows = patches.reshape(-1, patches.shape[-1])  # one large matrix product is much faster than many small ones
     return (rows @ weights[name] + weights[f"{name}_bias"]).reshape(-1, SIDE, SIDE, CHANNELS)
 
 
-def convolution_slopes(found: Arrays, weights: Arrays, name: str, patches: np.ndarray, back: np.ndarray) -> np.ndarray:
-    """Notes the slopes of its weights; the answer is those of its patches."""
+def convolution_gradients(
+    found: Arrays, weights: Arrays, name: str, patches: np.ndarray, back: np.ndarray
+) -> np.ndarray:
+    """Stores the gradients of its weights; returns those of its patches."""
     rows = back.reshape(-1, CHANNELS)
     found[name], found[f"{name}_bias"] = patches.reshape(len(rows), -1).T @ rows, rows.sum(0)
     return (rows @ weights[name].T).reshape(patches.shape)
 
 
-def uncentred(patches: np.ndarray) -> np.ndarray:
-    """The reverse of `around`: what each pixel got, summed over the neighbourhoods it was in."""
+def col2im(patches: np.ndarray) -> np.ndarray:
+    """col2im, the adjoint of `im2col`: the gradient of each pixel, summed over its neighbourhoods."""
     padded = np.zeros((len(patches), SIDE + 2, SIDE + 2, CHANNELS), patches.dtype)
     for shift in range(9):
         i, j = divmod(shift, 3)
@@ -138,11 +140,11 @@ def uncentred(patches: np.ndarray) -> np.ndarray:
     return padded[:, 1:-1, 1:-1]
 
 
-def adam(weights: Arrays, slope: Arrays, mean: Arrays, square: Arrays, lr: float, updates: int) -> None:
+def adam(weights: Arrays, gradient: Arrays, mean: Arrays, square: Arrays, lr: float, updates: int) -> None:
     lr = lr * np.sqrt(1 - 0.999**updates) / (1 - 0.9**updates)
     for name, weight in weights.items():
-        mean[name] += 0.1 * (slope[name] - mean[name])
-        square[name] += 0.001 * (slope[name] ** 2 - square[name])
+        mean[name] += 0.1 * (gradient[name] - mean[name])
+        square[name] += 0.001 * (gradient[name] ** 2 - square[name])
         weight -= np.float32(lr) * mean[name] / (np.sqrt(square[name]) + 1e-8)
 
 

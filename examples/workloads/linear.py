@@ -1,13 +1,13 @@
-"""Linear regression by gradient descent: the lower half of a picture from its upper half. The loss is squared error.
+"""Linear regression by gradient descent: the lower half of an image from its upper half. The loss is squared error.
 
     python examples/workloads/linear.py
 
-Like the fourth row of SpotTune's Table II. The lower half is asked for at half its resolution.
+Like the fourth row of SpotTune's Table II. The lower half is predicted at half its resolution.
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials run in parallel: one core each is fastest
 
 import numpy as np
 from pictures import fashion
@@ -45,7 +45,7 @@ def train(trial: ss.Trial) -> None:
 
 
 def halves(pictures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is seen, with a constant, and what is to be guessed."""
+    """Inputs with a constant, and targets."""
     count = len(pictures)
     upper, lower = pictures[:, :14].reshape(count, -1), pictures[:, 14:]
     coarse = lower.reshape(count, 7, 2, 14, 2).mean(axis=(2, 4)).reshape(count, -1)

@@ -1,14 +1,14 @@
-"""Logistic regression by gradient descent: which of ten pieces of clothing is it? The loss is cross entropy.
+"""Logistic regression by gradient descent: Fashion-MNIST, ten classes. The loss is cross entropy.
 
     python examples/workloads/logistic.py
 
-Like the first row of SpotTune's Table II. Whatever a step draws comes from the step's own number, so a trial that went
-on from a checkpoint, on whatever machine, is to the bit the trial that was never interrupted.
+Like the first row of SpotTune's Table II. The random generator of a step is seeded by the step's number, so a resumed
+trial, on any machine, equals an uninterrupted one to the bit.
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials run in parallel: one core each is fastest
 
 import numpy as np
 from pictures import fashion
@@ -35,19 +35,19 @@ def train(trial: ss.Trial) -> None:
         order = np.random.default_rng(step).permutation(len(train_x))
         for batch in np.array_split(order, len(order) // trial["batch"]):
             lr = trial["lr"] * trial["decay"] ** (updates // trial["decay_every"])
-            blame = likely(train_x[batch] @ weights)
-            blame[np.arange(len(batch)), train_y[batch]] -= 1
-            weights -= lr / len(batch) * (train_x[batch].T @ blame)
+            error = softmax(train_x[batch] @ weights)
+            error[np.arange(len(batch)), train_y[batch]] -= 1
+            weights -= lr / len(batch) * (train_x[batch].T @ error)
             updates += 1
-        right = likely(test_x @ weights)[np.arange(len(test_y)), test_y]
-        trial.report(cross_entropy=-np.log(right.clip(1e-12)).mean())
+        likelihood = softmax(test_x @ weights)[np.arange(len(test_y)), test_y]
+        trial.report(cross_entropy=-np.log(likelihood.clip(1e-12)).mean())
         with trial.save() as folder:
             if folder:
                 np.savez(folder / "state.npz", weights=weights, updates=updates)
 
 
-def likely(scores: np.ndarray) -> np.ndarray:
-    """How likely each class is."""
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Class probabilities."""
     odds = np.exp(scores - scores.max(1, keepdims=True))
     return odds / odds.sum(1, keepdims=True)
 

@@ -1,16 +1,16 @@
-"""A network of two hidden layers, trained with Adam: which digit is it? The loss is cross entropy.
+"""A network of two hidden layers, trained with Adam on MNIST. The loss is cross entropy.
 
     python examples/workloads/mlp.py
 
-In the place of AlexNet in SpotTune's Table II, with its hyper-parameters. Digits are shifted a little each time they
-are seen, lest they be learnt by heart. NumPy alone; Adam's averages are part of what is saved, for a trial that began
-them anew would be another one.
+It stands for AlexNet in SpotTune's Table II, with its hyperparameters. Digits are shifted at random as data
+augmentation. NumPy alone; Adam's moments are part of the checkpoint, so that a resumed trial equals an uninterrupted
+one.
 """
 
 import os
 from itertools import pairwise
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials run in parallel: one core each is fastest
 
 import numpy as np
 from pictures import mnist
@@ -46,9 +46,9 @@ def train(trial: ss.Trial) -> None:
         for batch in np.array_split(order, len(order) // trial["batch"]):
             updates += 1
             shifted = np.roll(train_x[batch], rng.integers(-2, 3, 2), axis=(1, 2)).reshape(len(batch), -1)
-            adam(weights, slopes(weights, shifted, train_y[batch]), mean, square, lr, updates)
-        right = forward(weights, test_x)[-1][np.arange(len(test_y)), test_y]
-        trial.report(cross_entropy=-np.log(right.clip(1e-12)).mean())
+            adam(weights, gradients(weights, shifted, train_y[batch]), mean, square, lr, updates)
+        likelihood = forward(weights, test_x)[-1][np.arange(len(test_y)), test_y]
+        trial.report(cross_entropy=-np.log(likelihood.clip(1e-12)).mean())
         with trial.save() as folder:
             if folder:
                 kinds = {"w": weights, "m": mean, "s": square}
@@ -65,7 +65,7 @@ def fresh_weights() -> Arrays:
 
 
 def forward(weights: Arrays, x: np.ndarray) -> list[np.ndarray]:
-    """What goes into each layer, and at the end how likely each class is."""
+    """The input of each layer, and at the end the class probabilities."""
     layers, last = [x], len(SIZES) - 2
     for layer in range(last + 1):
         x = x @ weights[f"w{layer}"] + weights[f"b{layer}"]
@@ -75,23 +75,23 @@ def forward(weights: Arrays, x: np.ndarray) -> list[np.ndarray]:
     return layers
 
 
-def slopes(weights: Arrays, x: np.ndarray, y: np.ndarray) -> Arrays:
-    """Of the mean cross entropy, for every weight."""
+def gradients(weights: Arrays, x: np.ndarray, y: np.ndarray) -> Arrays:
+    """Of the mean cross entropy, with respect to every weight."""
     layers, found = forward(weights, x), {}
-    blame = layers.pop()
-    blame[np.arange(len(y)), y] -= 1
-    blame /= len(y)
+    error = layers.pop()
+    error[np.arange(len(y)), y] -= 1
+    error /= len(y)
     for layer in reversed(range(len(layers))):
-        found[f"w{layer}"], found[f"b{layer}"] = layers[layer].T @ blame, blame.sum(0)
-        blame = blame @ weights[f"w{layer}"].T * (layers[layer] > 0)
+        found[f"w{layer}"], found[f"b{layer}"] = layers[layer].T @ error, error.sum(0)
+        error = error @ weights[f"w{layer}"].T * (layers[layer] > 0)
     return found
 
 
-def adam(weights: Arrays, slope: Arrays, mean: Arrays, square: Arrays, lr: float, updates: int) -> None:
+def adam(weights: Arrays, gradient: Arrays, mean: Arrays, square: Arrays, lr: float, updates: int) -> None:
     lr = lr * np.sqrt(1 - 0.999**updates) / (1 - 0.9**updates)
     for name, weight in weights.items():
-        mean[name] += 0.1 * (slope[name] - mean[name])
-        square[name] += 0.001 * (slope[name] ** 2 - square[name])
+        mean[name] += 0.1 * (gradient[name] - mean[name])
+        square[name] += 0.001 * (gradient[name] ** 2 - square[name])
         weight -= np.float32(lr) * mean[name] / (np.sqrt(square[name]) + 1e-8)
 
 

@@ -1,7 +1,7 @@
-"""The pictures that the workloads here train on. Put data of your own in their place.
+"""The images that these workloads train on. Replace them with data of your own.
 
-Real ones (Fashion-MNIST, MNIST) are read from the folder in SHOESTRING_DATA; where they are not to be had, blurred and
-noisy digits are made on the spot, which are easier but show curves of the same kind.
+Real ones (Fashion-MNIST, MNIST) are read from the folder in SHOESTRING_DATA; where they are not available, blurred and
+noisy digits are generated, which are easier but have similar curves.
 """
 
 import os
@@ -16,7 +16,7 @@ BESIDE_THE_PROJECT = Path(__file__).resolve().parent / "../../../shared/data"
 
 
 class Pictures(NamedTuple):
-    """28 by 28 pixels from 0 to 1 each, and what they show, from 0 to 9."""
+    """28 by 28 pixels from 0 to 1, and labels from 0 to 9."""
 
     train_x: np.ndarray
     train_y: np.ndarray
@@ -25,25 +25,25 @@ class Pictures(NamedTuple):
 
 
 def fashion(train: int, test: int) -> Pictures:
-    """Clothes, at most 20,000 and 5,000 of them."""
+    """Fashion-MNIST, at most 20,000 and 5,000 images."""
     path = data_folder() / "fashion_mnist_20k_5k.npz"
     if not path.exists():
-        return made_up(train, test)
+        return generated(train, test)
     with np.load(path) as file:
         return pictures(file["x_train"][:train], file["y_train"][:train], file["x_test"][:test], file["y_test"][:test])
 
 
 def mnist(train: int, test: int) -> Pictures:
-    """Handwritten digits, at most 10,000 together."""
+    """MNIST, at most 10,000 images together."""
     path = data_folder() / "mnist_10k.npz"
     if not path.exists():
-        return made_up(train, test)
+        return generated(train, test)
     with np.load(path) as file:
         x, y = file["x"], file["y"]
     return pictures(x[:train], y[:train], x[-test:], y[-test:])
 
 
-def made_up(train: int, test: int) -> Pictures:
+def generated(train: int, test: int) -> Pictures:
     train_x, train_y = digits(train, seed=1)
     test_x, test_y = digits(test, seed=2)
     return Pictures(enlarged(train_x), train_y, enlarged(test_x), test_y)

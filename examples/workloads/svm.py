@@ -1,15 +1,14 @@
-"""A support vector machine by gradient descent on the hinge loss: one line between each kind of clothing and the
-others.
+"""A support vector machine by gradient descent on the hinge loss: Fashion-MNIST, one against the rest.
 
     python examples/workloads/svm.py
 
-Like the second row of SpotTune's Table II. The line is drawn through the pixels, or through random waves of them, which
-come close to a radial (RBF) kernel at a fraction of its price.
+Like the second row of SpotTune's Table II. The features are the pixels, or random Fourier features, which approximate
+an RBF kernel at a fraction of its cost.
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # trials run in parallel: one core each is fastest
 
 import numpy as np
 from pictures import fashion
@@ -19,7 +18,7 @@ import shoestring as ss
 SPACE = {
     "batch": ss.choice(128, 64),
     "lr": ss.choice(3e-2, 1e-2),
-    "decay": ss.choice(0.99, 0.9),  # of the rate, after every step
+    "decay": ss.choice(0.99, 0.9),  # of the learning rate, after every step
     "kernel": ss.choice("rbf", "linear"),
 }
 METRIC, MAX_STEPS = "hinge", 40
@@ -30,7 +29,7 @@ L2 = 1e-4
 def train(trial: ss.Trial) -> None:
     train_x, train_y, test_x, test_y = fashion(train=20_000, test=5_000)
     train_x, test_x = features(train_x, trial["kernel"]), features(test_x, trial["kernel"])
-    train_sides, test_sides = sides(train_y), sides(test_y)
+    train_signs, test_signs = signs(train_y), signs(test_y)
     weights = np.zeros((train_x.shape[1], 10), np.float32)
     if trial.checkpoint:
         with np.load(trial.checkpoint / "state.npz") as state:
@@ -39,17 +38,17 @@ def train(trial: ss.Trial) -> None:
         lr = trial["lr"] * trial["decay"] ** (step - 1)
         order = np.random.default_rng(step).permutation(len(train_x))
         for batch in np.array_split(order, len(order) // trial["batch"]):
-            x, side = train_x[batch], train_sides[batch]
-            inside = side * (x @ weights) < 1  # within the margin, or on the wrong side
-            weights -= lr * (L2 * weights - x.T @ (inside * side) / len(batch))
-        trial.report(hinge=np.maximum(0, 1 - test_sides * (test_x @ weights)).mean())
+            x, sign = train_x[batch], train_signs[batch]
+            inside = sign * (x @ weights) < 1  # within the margin, or misclassified
+            weights -= lr * (L2 * weights - x.T @ (inside * sign) / len(batch))
+        trial.report(hinge=np.maximum(0, 1 - test_signs * (test_x @ weights)).mean())
         with trial.save() as folder:
             if folder:
                 np.savez(folder / "state.npz", weights=weights)
 
 
 def features(pictures: np.ndarray, kernel: str) -> np.ndarray:
-    """The pixels, or cosines of random sums of them (random Fourier features); a constant goes with both."""
+    """The pixels, or random Fourier features of them; both with a constant."""
     flat = pictures.reshape(len(pictures), -1)
     if kernel == "rbf":
         rng = np.random.default_rng(0)
@@ -59,8 +58,8 @@ def features(pictures: np.ndarray, kernel: str) -> np.ndarray:
     return np.column_stack([flat, np.ones(len(flat), np.float32)])
 
 
-def sides(labels: np.ndarray) -> np.ndarray:
-    """Of each of ten lines: +1 for the kind it is about, -1 for all others."""
+def signs(labels: np.ndarray) -> np.ndarray:
+    """One against the rest: +1 for the class, -1 for all others."""
     return np.where(labels[:, None] == np.arange(10), np.float32(1), np.float32(-1))
 
 

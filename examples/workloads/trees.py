@@ -1,9 +1,9 @@
-"""Gradient-boosted regression trees, from histograms: each tree is fitted to what those before it left over.
+"""Gradient-boosted regression trees, from histograms: each tree is fitted to the residuals of those before it.
 
     python examples/workloads/trees.py
 
-Like the third row of SpotTune's Table II, on made-up data as there: Friedman's function of five of ten features, with
-noise. The trees themselves are the checkpoint. A trial that goes on adds their guesses up again, in the same order.
+Like the third row of SpotTune's Table II, on synthetic data as there: Friedman's function of five of ten features, with
+noise. The trees themselves are the checkpoint. A resumed trial sums their predictions again, in the same order.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ import numpy as np
 import shoestring as ss
 
 SPACE = {
-    "rows": ss.choice(16_000, 8_000),  # that each tree gets to see
+    "rows": ss.choice(16_000, 8_000),  # row subsample of each tree
     "lr": ss.choice(1e-1, 3e-2),
-    "trees": ss.choice(6, 4),  # in a step
+    "trees": ss.choice(6, 4),  # per step
     "depth": ss.choice(5, 3),
 }
 METRIC, MAX_STEPS = "mse", 40
 FEATURES, BINS = 10, 32
 LEAST_ROWS = 20
-"""A leaf of fewer is drawn towards zero."""
+"""Leaves are shrunk towards zero, as if they had so many more rows of zero."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tree:
     cuts: np.ndarray
     leaves: np.ndarray
 
-    def guess(self, x: np.ndarray) -> np.ndarray:
+    def predict(self, x: np.ndarray) -> np.ndarray:
         node, rows = np.zeros(len(x), int), np.arange(len(x))
         while node[0] < len(self.cuts):
             node = 2 * node + 1 + (x[rows, self.features[node]] > self.cuts[node])
@@ -46,27 +46,27 @@ def train(trial: ss.Trial) -> None:
     if trial.checkpoint:
         with np.load(trial.checkpoint / "trees.npz") as saved:
             trees = [Tree(*parts) for parts in zip(saved["features"], saved["cuts"], saved["leaves"], strict=True)]
-    train_guess, test_guess = np.zeros(len(train_x)), np.zeros(len(test_x))
+    train_prediction, test_prediction = np.zeros(len(train_x)), np.zeros(len(test_x))
     for tree in trees:
-        train_guess += trial["lr"] * tree.guess(train_x)
-        test_guess += trial["lr"] * tree.guess(test_x)
+        train_prediction += trial["lr"] * tree.predict(train_x)
+        test_prediction += trial["lr"] * tree.predict(test_x)
     for step in trial.steps():
         rng = np.random.default_rng(step)
         for _ in range(trial["trees"]):
             rows = rng.choice(len(train_x), trial["rows"], replace=False)
-            tree = grown(train_x[rows], (train_y - train_guess)[rows], trial["depth"])
+            tree = grow(train_x[rows], (train_y - train_prediction)[rows], trial["depth"])
             trees.append(tree)
-            train_guess += trial["lr"] * tree.guess(train_x)
-            test_guess += trial["lr"] * tree.guess(test_x)
-        trial.report(mse=np.square(test_y - test_guess).mean())
+            train_prediction += trial["lr"] * tree.predict(train_x)
+            test_prediction += trial["lr"] * tree.predict(test_x)
+        trial.report(mse=np.square(test_y - test_prediction).mean())
         with trial.save() as folder:
             if folder:
                 parts = ("features", "cuts", "leaves")
                 np.savez(folder / "trees.npz", **{part: [getattr(tree, part) for tree in trees] for part in parts})
 
 
-def grown(x: np.ndarray, y: np.ndarray, depth: int) -> Tree:
-    """Level by level; every node is cut where that leaves the least squared error."""
+def grow(x: np.ndarray, y: np.ndarray, depth: int) -> Tree:
+    """Level by level; every node is split where that leaves the least squared error."""
     features, cuts = np.zeros(2**depth - 1, int), np.zeros(2**depth - 1, int)
     node, rows = np.zeros(len(x), int), np.arange(len(x))
     for level in range(depth):

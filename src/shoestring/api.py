@@ -1,7 +1,6 @@
 """The four calls: tune(), run_bag(), simulate(), resume().
 
-A call gathers what was asked in the user's words and hands it on: `specfile` makes the spec of it, `markets` the
-market, `launch` the run.
+A call passes the user's fields on: `specs.build` makes the spec, `specs.market` the market, `runs.launch` the run.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ def tune(
     fresh: bool | None = None,
     **more: object,
 ) -> Study:
-    """Search for the best configuration, inside a budget and a deadline; goes on with a run of this name.
+    """Search for the best configuration within a budget and a deadline; resumes a run of this name.
 
-    The best keeps all `constraints` ("cost <= $0.50"); `fractions` are parts of the data to learn from.
-    Without a market it runs on this machine for nothing. `on="inline"` runs everything in this process, for debugging.
+    The best trial satisfies all `constraints` ("cost <= $0.50"); `fractions` are data fractions to train on.
+    Without a market it runs on this machine, free of charge. `on="inline"` runs all code in this process, to debug it.
     `more` is any other field of a spec file: given, slots, max_machines, max_failures, time_limit, options, ...
     """
     fields: dict[str, object] = {
@@ -65,7 +64,7 @@ def tune(
         "constraints": constraints,
     }
     fields |= {"budget": budget, "deadline": deadline, "recipe": recipe, "seed": seed, "name": name}
-    around: dict[str, object] = {
+    environment: dict[str, object] = {
         "on": on,
         "market": market,
         "machines": machines,
@@ -73,7 +72,7 @@ def tune(
         "store": store,
         "fresh": fresh,
     }
-    return begin(train, {**fields, **around, **more}, kind="study", source="tune()")
+    return begin(train, {**fields, **environment, **more}, kind="study", source="tune()")
 
 
 def run_bag(
@@ -99,7 +98,7 @@ def run_bag(
     """
     fields: dict[str, object] = {"over": over, "given": given, "table": table}
     fields |= {"budget": budget, "deadline": deadline, "name": name}
-    around: dict[str, object] = {
+    environment: dict[str, object] = {
         "on": on,
         "market": market,
         "machines": machines,
@@ -107,7 +106,7 @@ def run_bag(
         "store": store,
         "fresh": fresh,
     }
-    return begin(job, {**fields, **around, **more}, kind="bag", source="run_bag()")
+    return begin(job, {**fields, **environment, **more}, kind="bag", source="run_bag()")
 
 
 def simulate(
@@ -118,18 +117,18 @@ def simulate(
     store: str | Path | None = None,
     **fields: object,
 ) -> Study:
-    """The same study in virtual time: takes what `tune` takes, needs no code, costs nothing.
+    """Simulate a study in virtual time: takes the arguments of `tune`, needs no code, is free of charge.
 
-    The workload says what trials do (see `Workload`); without one, curves are guessed. The journal stays in memory
-    unless a `store` is given; it then holds the run as `<name>-simulated`.
+    The workload models the trials (see `Workload`); without one, learning curves are guessed. The journal stays in
+    memory unless a `store` is given; it then stores the run as `<name>-simulated`.
     """
     stop_if_importing()
     kind = str(fields.pop("kind", None) or kind_of(fields))
-    asked = RunRequest.resolve(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
-    return simulate_request(asked, workload, latencies)
+    request = RunRequest.resolve(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
+    return simulate_request(request, workload, latencies)
 
 
 def resume(run: str | Path, *, store: str | Path | None = None) -> Study:
-    """Go on with a run by its name or folder, from its journal alone; one that is over is just opened."""
+    """Resume a run by its name or folder, from its journal alone; one that is over is just opened."""
     stop_if_importing()
     return resume_run(find_run(run, store))

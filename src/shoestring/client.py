@@ -24,11 +24,14 @@ from shoestring.errors import ShoestringError, SpecError
 
 TOKEN_VARIABLE = "SHOESTRING_TOKEN"
 DEFAULT_URL = "http://127.0.0.1:8765"
-AT_REST = frozenset({"concluded", "cancelled", "failed", "paused", "parked", "damaged"})
+AT_REST = frozenset(
+    {"completed", "cancelled", "out_of_budget", "deadline_reached", "failed", "paused", "damaged"}
+    | {"concluded", "parked"}  # words of services before 0.2
+)
 """Nothing happens any more in a run of this status, unless somebody asks."""
 _AGAIN_S = 1.0
 _PATIENCE = 30
-"""How often a broken stream is taken up again without an event in between."""
+"""How often a broken stream is reopened without an event in between."""
 
 
 class ServiceError(ShoestringError):
@@ -41,21 +44,21 @@ class ServiceError(ShoestringError):
 
 class ServiceEvent(NamedTuple):
     kind: str
-    """entry: a line of the journal · status: how far the run is · end: nothing comes any more."""
+    """entry: a line of the journal · status: progress of the run · end: the last event."""
     data: Any
     number: int | None
-    """Of an entry; `watch(after=number)` goes on behind it."""
+    """Of an entry; `watch(after=number)` continues after it."""
 
 
 class Client:
     def __init__(self, url: str = DEFAULT_URL, token: str | None = None, *, timeout_s: float = 60.0) -> None:
         """The token comes from SHOESTRING_TOKEN if it is not given."""
         if urlsplit(url).scheme not in ("http", "https"):
-            raise SpecError(f"{url!r} is no address of a service", hint=f"for example {DEFAULT_URL}")
+            raise SpecError(f"{url!r} is not the address of a service", hint=f"for example {DEFAULT_URL}")
         secret = token or os.environ.get(TOKEN_VARIABLE, "")
         if not secret:
             raise SpecError(
-                "no token is given", hint=f"set {TOKEN_VARIABLE}; shoestring serve token add NAME makes one"
+                "no token is given", hint=f"set {TOKEN_VARIABLE}; shoestring serve token add NAME creates one"
             )
         self.url = url.rstrip("/")
         self._timeout_s = timeout_s
@@ -72,11 +75,11 @@ class Client:
         return self._pages("/v1/runs", "")
 
     def get(self, run: str) -> dict[str, Any]:
-        """How far a run is."""
+        """Status and progress of a run."""
         return self._answer(_path(run))
 
     def cancel(self, run: str) -> dict[str, Any]:
-        """End a run for good."""
+        """Stop a run for good."""
         return self._answer(_path(run, "cancel"), body={})
 
     def resume(self, run: str) -> dict[str, Any]:
@@ -91,10 +94,10 @@ class Client:
             if until is not None and time.monotonic() > until:
                 raise ServiceError(f"{run} is still {found['status']} after {timeout_s:g} s", hint="wait longer")
             time.sleep(nap_s)
-            nap_s = min(2.0, 1.2 * nap_s)  # what takes long is known a little later
+            nap_s = min(2.0, 1.2 * nap_s)  # poll long runs less often
         return found
 
-    # -- what they came to ---------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
     def results(self, run: str) -> Iterator[dict[str, Any]]:
         """The trials, page by page as they are needed."""
         return self._pages(_path(run, "results"), 0)
@@ -103,7 +106,7 @@ class Client:
         return self._answer(_path(run, "receipt"))
 
     def why(self, run: str, trial: int) -> Sequence[str]:
-        """What happened to a trial, in words."""
+        """Every event and decision about a trial, as sentences."""
         return [line["text"] for line in self._pages(_path(run, "trials", str(trial), "why"), 0)]
 
     def journal(self, run: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
@@ -113,7 +116,7 @@ class Client:
                 yield json.loads(line)
 
     def watch(self, run: str, *, after: int = 0) -> Iterator[ServiceEvent]:
-        """The run as it happens, to its end. A line that breaks is taken up again where it was."""
+        """The events of a run as they happen, to its end. A broken connection is resumed where it was."""
         broken = 0
         while broken < _PATIENCE:
             try:
@@ -130,7 +133,7 @@ class Client:
                     raise
             broken += 1
             time.sleep(_AGAIN_S)
-        raise ServiceError(f"the service at {self.url} does not come back", hint="is it running?")
+        raise ServiceError(f"the connection to the service at {self.url} is lost", hint="is it running?")
 
     # -- inside --------------------------------------------------------------------------------------------------------
     def _pages(self, path: str, first: str | int) -> Iterator[dict[str, Any]]:
@@ -147,11 +150,11 @@ class Client:
 
     def _open(self, path: str, headers: Mapping[str, str] = {}, *, body: object = None) -> IO[bytes]:
         data = None if body is None else json.dumps(body).encode()
-        asked = Request(self.url + path, data, {**self._headers, **headers})
+        request = Request(self.url + path, data, {**self._headers, **headers})
         if data is not None:
-            asked.add_header("Content-Type", "application/json")
+            request.add_header("Content-Type", "application/json")
         try:
-            opened: IO[bytes] = self._opener.open(asked, timeout=self._timeout_s)
+            opened: IO[bytes] = self._opener.open(request, timeout=self._timeout_s)
             return opened
         except HTTPError as error:
             raise _refused(error) from None
@@ -162,7 +165,7 @@ class Client:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The service sends nobody elsewhere, and a token must not follow whoever does."""
+    """The service never redirects, and a token must not follow a redirect elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -29,36 +29,36 @@ def run(
     first: Sequence[Event] = (),
     watcher: Watcher | None = None,
 ) -> RunState:
-    """Drive one run to its end or its pause, on from wherever the last controller died.
+    """Drive one run to its end or its pause, from where the last controller stopped.
 
-    `first` is told before anything the world has to say: RunStarted for a new run, a wish to resume for a paused one.
-    A policy that raises ends its turn unrecorded: the run is parked (save, halt, release, through the same journal)
+    `first` is handled before any event of the world: RunStarted for a new run, a request to resume for a paused one. If
+    a policy raises, nothing of its turn is recorded: the run is parked (save, halt, release, through the same journal)
     and the PolicyError is raised once nothing costs money any more.
     """
     state, past = recall(journal, world)
     world.attach(past)
     past.forget_entries()
-    bench = PolicyChain(policies)
+    chain = PolicyChain(policies)
     broken: PolicyError | None = None
-    told = deque(first)
-    while told or state.goes_on:
-        event = told.popleft() if told else world.next_event()  # waits in real time, jumps in virtual time
+    queued = deque(first)
+    while queued or state.active:
+        event = queued.popleft() if queued else world.next_event()  # waits in real time, jumps in virtual time
         if not past.is_new(event):  # at-least-once delivery, recorded once
             continue
         try:
-            decisions = step(state, event, bench, guard)
+            decisions = step(state, event, chain, guard)
         except PolicyError as error:
             if broken is not None:
-                raise  # the fixed rule itself broke: nothing safer is left to try
+                raise  # the fixed rule itself broke: there is nothing safer to try
             broken = error
             journal.sync()
             state, past = recall(journal, world)  # the broken turn never happened
             past.forget_entries()
-            bench, guard = PolicyChain([Closing()]), _let_pass
-            told.appendleft(event)  # the event itself did happen: the fixed rule has to hear of it
+            chain, guard = PolicyChain([Closing()]), _accept_all
+            queued.appendleft(event)  # the event itself did happen: the fixed rule handles it too
             event = PolicyBroke(at=max(state.now, event.at), detail=str(error))
             past.is_new(event)
-            decisions = step(state, event, bench, guard)
+            decisions = step(state, event, chain, guard)
         # The commit point: before it nothing happened, after it all of it must.
         entry = Entry(seq=state.seq, event=event, decisions=decisions)
         if decisions:
@@ -75,13 +75,13 @@ def run(
     return state
 
 
-def _let_pass(_: RunView, wish: Decision) -> Decision:
-    """The guard of a parked run: halting and giving back need no defence, and the real one may be what broke."""
-    return wish
+def _accept_all(_: RunView, proposed: Decision) -> Decision:
+    """The guard of a parked run: halting and releasing cost nothing, and the real guard may be what broke."""
+    return proposed
 
 
 def recall(journal: Journal, world: World) -> tuple[RunState, RecordedEvents]:
-    """The state and the past as the journal tells them; nothing is decided again."""
+    """The state and the recorded events, rebuilt from the journal; nothing is decided again."""
     state, past = RunState(world.feed), RecordedEvents()
     for entry in journal.read():
         replay(state, entry)

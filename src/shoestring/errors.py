@@ -1,20 +1,20 @@
 """Every error Shoestring raises on purpose.
 
     ShoestringError                    .hint: what to do about it
-    ├─ SpecError        (ValueError)   the run as described cannot be: bad space, a budget below the cheapest offer
-    ├─ DataError        (ValueError)   a file we were given to read is not what it should be: prices, curves, tables
-    ├─ MissingExtra     (ImportError)  an optional library is absent; names the line to type
+    ├─ SpecError        (ValueError)   the run as described is impossible: bad space, a budget below the cheapest offer
+    ├─ DataError        (ValueError)   an input file is invalid: prices, curves, tables
+    ├─ MissingExtra     (ImportError)  an optional library is missing; the hint installs it
     ├─ PolicyError                     a bug in a policy: nothing of this turn was recorded or done; the run parks
     │   └─ IllegalDecision             starts a dropped job, releases an unknown lease
     ├─ BackendError
     │   ├─ TransientError              throttled, network; the live world retries with backoff
-    │   └─ PermanentError              credentials, quota, no such command; the run pauses and says so
+    │   └─ PermanentError              credentials, quota, no such command; the run pauses and reports it
     └─ StorageError
         ├─ JournalTaken                another controller holds this run
-        ├─ JournalDamaged              refuses to guess; names the entry
-        └─ CheckpointMissing           the job restarts from the checkpoint before
+        ├─ JournalDamaged              names the damaged entry
+        └─ CheckpointMissing           the job restarts from the previous checkpoint
 
-What the cloud does to us (a revocation, no capacity) is an event, never an exception.
+What the cloud does (a revocation, no capacity) is an event, never an exception.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from types import ModuleType
 
 
 class ShoestringError(Exception):
-    """Base of all. `hint` is the way out, in words; the command line prints it under the message."""
+    """Base of all. `hint` says how to fix it; the command line prints it under the message."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -32,15 +32,15 @@ class ShoestringError(Exception):
 
 
 class SpecError(ShoestringError, ValueError):
-    """The run as described cannot be."""
+    """The run as described is impossible."""
 
 
 class DataError(ShoestringError, ValueError):
-    """A file we were given to read is not what it should be."""
+    """An input file is invalid."""
 
 
 class MissingExtra(ShoestringError, ImportError):
-    """An optional library is absent."""
+    """An optional library is missing."""
 
 
 class PolicyError(ShoestringError):
@@ -48,39 +48,39 @@ class PolicyError(ShoestringError):
 
 
 class IllegalDecision(PolicyError):
-    """A decision that makes no sense in the present state."""
+    """A decision that is invalid in the current state."""
 
 
 class BackendError(ShoestringError):
-    """The place where machines come from failed us."""
+    """The backend or the cloud failed."""
 
 
 class TransientError(BackendError):
-    """Worth another try."""
+    """Worth a retry."""
 
 
 class PermanentError(BackendError):
-    """Will not go away by itself."""
+    """Will not go away without the user."""
 
 
 class StorageError(ShoestringError):
-    """The journal or the checkpoint store failed us."""
+    """The journal or the checkpoint store failed."""
 
 
 class JournalTaken(StorageError):
-    """Another controller holds this run."""
+    """Another controller holds the lock of this run."""
 
 
 class JournalDamaged(StorageError):
-    """The journal does not hold what was written to it."""
+    """The journal does not contain what was written to it."""
 
 
 class CheckpointMissing(StorageError):
-    """A checkpoint is gone or is not what was saved."""
+    """A checkpoint is missing or differs from what was saved."""
 
 
 def need(module: str, *, extra: str) -> ModuleType:
-    """Import an optional library on first use, or say which line to type."""
+    """Import an optional library on first use, or raise with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

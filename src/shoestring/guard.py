@@ -1,8 +1,8 @@
-"""The guard: money and time are defended in this one place, whatever a policy thinks.
+"""The guard: budget and deadline are enforced in this one place, whatever a policy proposes.
 
 Law: at every moment, dollars billed + the worst case of every open lease <= budget, and no open lease can outlive the
-deadline. Leases are prepaid up to `end_by`, where they end by themselves, so the law holds even while nobody is alive
-to enforce it. A wish that does not fit is cut down to what fits; if that is too little to be useful, it is `Refused`.
+deadline. Leases are prepaid up to `end_by`, where they end by themselves, so the law holds even while no controller is
+alive. A proposed lease that does not fit is cut down to what fits; if that is too short to be useful, it is `Refused`.
 """
 
 from __future__ import annotations
@@ -22,49 +22,53 @@ from shoestring.units import show_duration, show_usd
 @dataclass(frozen=True)
 class BudgetAndDeadline:
     least_s: float = 60.0
-    """A lease that can be held for less than this is not worth asking for: most clouds charge a minute anyway."""
+    """A lease that can be held for less than this is not worth requesting: most clouds charge a minute anyway."""
 
-    def __call__(self, state: RunView, wish: d.Decision) -> d.Decision:
-        match wish:
+    def __call__(self, state: RunView, proposed: d.Decision) -> d.Decision:
+        match proposed:
             case d.RequestLease():
-                return self._request(state, wish)
+                return self._request(state, proposed)
             case d.ExtendLease():
-                return self._extend(state, wish)
+                return self._extend(state, proposed)
             case d.StartSegment() if state.phase != "running":
-                return d.Refused(wish=wish, why=f"the run is ending: {state.ending}")
+                return d.Refused(wish=proposed, why=f"the run is ending: {state.ending}")
             case _:
-                return wish
+                return proposed
 
-    def _request(self, state: RunView, wish: d.RequestLease) -> d.Decision:
+    def _request(self, state: RunView, proposed: d.RequestLease) -> d.Decision:
         if state.phase != "running":
-            return d.Refused(wish=wish, why=f"the run is ending: {state.ending}")
-        listing = state.listings.get(wish.offer)
-        if listing is None or (wish.max_usd_per_hour is not None and not wish.max_usd_per_hour > 0):
-            return wish  # evolve will say what is wrong with it
+            return d.Refused(wish=proposed, why=f"the run is ending: {state.ending}")
+        listing = state.listings.get(proposed.offer)
+        if listing is None or (proposed.max_usd_per_hour is not None and not proposed.max_usd_per_hour > 0):
+            return proposed  # evolve reports what is wrong with it
         now = state.now
-        end_by = min(wish.end_by, state.deadline_at)
+        end_by = min(proposed.end_by, state.deadline_at)
         if end_by - now < self.least_s:
-            return d.Refused(wish=wish, why=f"only {show_duration(max(0.0, end_by - now))} left before the deadline")
-        worst = _worst_case(listing, wish.max_usd_per_hour, started=now, prices=state.history(wish.offer), now=now)
+            return d.Refused(
+                wish=proposed, why=f"only {show_duration(max(0.0, end_by - now))} left before the deadline"
+            )
+        worst = _worst_case(
+            listing, proposed.max_usd_per_hour, started=now, prices=state.history(proposed.offer), now=now
+        )
         left = state.spec.budget_usd - state.spent_usd - state.reserved_usd
         end_by = _longest(worst, left, now, end_by)
         if end_by - now < self.least_s:
             return d.Refused(
-                wish=wish,
+                wish=proposed,
                 why=f"{show_usd(max(0.0, left))} of the budget is free, "
-                f"{show_duration(self.least_s)} of {wish.offer} may cost {show_usd(worst(now + self.least_s))}",
+                f"{show_duration(self.least_s)} of {proposed.offer} may cost {show_usd(worst(now + self.least_s))}",
             )
-        return replace(wish, end_by=end_by, reserve_usd=worst(end_by))
+        return replace(proposed, end_by=end_by, reserve_usd=worst(end_by))
 
-    def _extend(self, state: RunView, wish: d.ExtendLease) -> d.Decision:
-        lease = state.leases.get(wish.lease)
+    def _extend(self, state: RunView, proposed: d.ExtendLease) -> d.Decision:
+        lease = state.leases.get(proposed.lease)
         if lease is None:
-            return wish  # evolve will say that this lease is not open
+            return proposed  # evolve reports that this lease is not open
         if lease.granted_at is None:
-            return d.Refused(wish=wish, why=f"{lease.id} has not been granted yet")
+            return d.Refused(wish=proposed, why=f"{lease.id} has not been granted yet")
         now = state.now
-        if now > lease.end_by:  # it ended by itself; only the bill has not come yet
-            return d.Refused(wish=wish, why=f"the prepaid time of {lease.id} is over")
+        if now > lease.end_by:  # it ended by itself; only LeaseEnded has not arrived yet
+            return d.Refused(wish=proposed, why=f"the prepaid time of {lease.id} is over")
         worst = _worst_case(
             state.listings[lease.offer],
             lease.max_usd_per_hour,
@@ -73,14 +77,14 @@ class BudgetAndDeadline:
             now=now,
         )
         left = state.spec.budget_usd - state.spent_usd - (state.reserved_usd - lease.reserve_usd)
-        end_by = _longest(worst, left, max(now, lease.end_by), min(wish.end_by, state.deadline_at))
+        end_by = _longest(worst, left, max(now, lease.end_by), min(proposed.end_by, state.deadline_at))
         if end_by <= lease.end_by or state.phase != "running":
             return d.Refused(
-                wish=wish,
+                wish=proposed,
                 why=f"held until {show_duration(lease.end_by - state.started_at)}: no more time or money "
                 f"({show_usd(max(0.0, left))} of the budget is free for it)",
             )
-        return replace(wish, end_by=end_by, reserve_usd=worst(end_by))
+        return replace(proposed, end_by=end_by, reserve_usd=worst(end_by))
 
 
 def _worst_case(

@@ -4,7 +4,7 @@
         net = Net(lr=trial["lr"])
         if trial.checkpoint:                       # a folder, when this trial has run before, here or elsewhere
             net.load(trial.checkpoint / "net.npz")
-        for step in trial.steps():                 # 1, 2, ...; goes on where it left off
+        for step in trial.steps():                 # 1, 2, ...; resumes where it left off
             loss = net.train_one_epoch()
             trial.report(loss=loss)
             with trial.save() as folder:           # None, unless a save is due
@@ -12,8 +12,8 @@
                     net.store(folder / "net.npz")
 
 `report` comes before `save`, and `save` is the last thing in the body: what it stores is the state *after* the step.
-All three may be left out. Code that never saves is restarted from the beginning when its machine goes; code that uses
-none of them is done when it returns.
+All three are optional. Code that never saves starts again from step 1 after a preemption; code that uses none of them
+is done when it returns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
 
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, JobId, Metrics, Value
-from shoestring.worker.subsampling import among, part_of, subsample
+from shoestring.worker.subsampling import matching, smaller_fraction, subsample
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +41,10 @@ class ReportError(ShoestringError, TypeError):
 
 
 class TrialHost(Protocol):
-    """The side of a trial that user code never sees: a worker process, or the run itself when inline."""
+    """What a trial reports and saves to: a worker process, or the run itself when inline. Not for user code."""
 
     def leaving(self) -> bool:
-        """Has the time come to save and go: a notice, a halt, the end of the lease?"""
+        """Is it time to save and stop: a notice, a halt, the end of the lease?"""
         ...
 
     def save_due(self, step: int) -> bool: ...
@@ -52,20 +52,20 @@ class TrialHost(Protocol):
     def reported(self, step: int, metrics: Metrics) -> None: ...
 
     def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
-        """What is true of a smaller part of the data than the trial's own."""
+        """The metrics on a smaller data fraction than the trial's own."""
         ...
 
     def folder(self) -> Path:
-        """A fresh empty folder for a checkpoint in the making."""
+        """A new empty folder to write a checkpoint to."""
         ...
 
     def saved(self, step: int, folder: Path, began: float) -> None:
-        """Store the folder and tell of it; after this it is visible, and whole. `began`: monotonic, before writing."""
+        """Store the folder and report it; after this it is visible, and whole. `began`: monotonic, before writing."""
         ...
 
 
 class Trial(Mapping[str, Value]):
-    """One configuration being trained: `trial["lr"]`, and what goes with it."""
+    """One configuration being trained: `trial["lr"]`, reports and checkpoints."""
 
     def __init__(
         self,
@@ -89,35 +89,36 @@ class Trial(Mapping[str, Value]):
         self.step = step
         """The last step finished."""
         self.checkpoint = checkpoint
-        """What the latest save stored, when there is one; read it, do not write to it."""
+        """The folder of the latest checkpoint, if there is one; read it, do not write to it."""
         self.fraction = fraction
-        """The share of the training data to use; `subsample` draws it."""
+        """The data fraction to train on; `subsample` draws it."""
         self.fractions = fractions
-        """Smaller ones, ascending, of which it is worth telling on the way: `report(loss=..., fraction=1/16)`. Not
-        those that this trial has told of before it was interrupted."""
+        """Smaller ones, ascending, to report snapshots of during training: `report(loss=..., fraction=1/16)`. Without
+        those that this trial reported before it was interrupted."""
         self.seed = seed
         """The run's: the same number in all its trials."""
         self.slots = slots
-        """What the trial has of its machines (GPUs, say), all workers together."""
+        """The trial's share of its machines (GPUs, say), all workers together."""
         self.rank = rank
-        """Which of the trial's workers this is. Others than 0 report and save to nobody: the same code will do."""
+        """Which of the trial's workers this is. Reports and saves of ranks other than 0 have no effect: all ranks can
+        run the same code."""
         self.world_size = world_size
-        """How many workers train this trial together. It may be another number after a checkpoint."""
+        """How many workers train this trial together. It may differ after a resume."""
         self.metric_names: set[str] = set()
-        """Every metric reported so far, here."""
+        """Every metric reported so far in this segment."""
         self.left = False
-        """`steps()` ended before the goal, because it was time to leave the machine."""
+        """`steps()` ended before `until_step`, because it was time to leave the machine."""
         self._host = host
         self._under_way: int | None = None
         self._pending: Metrics | None = None
         self._looping = False
         """`steps()` counts; else every report without a step is the next step."""
-        self._unheard = False
-        """`save()` was called in this step, but nothing was due then."""
+        self._save_skipped = False
+        """`save()` was called in this step, but no save was due then."""
 
     @property
     def number(self) -> int:
-        """The trial's place in the study, from 0."""
+        """The trial's number in the study, from 0."""
         digits = self.id[len(self.id.rstrip("0123456789")) :]
         return int(digits) if digits else 0
 
@@ -141,16 +142,16 @@ class Trial(Mapping[str, Value]):
         return f"Trial({self.id}: {values}; step {self.step} of {self.until_step})"
 
     def steps(self) -> Iterator[int]:
-        """The steps still to do. Ends at the goal, or when it is time to leave the machine."""
+        """The steps still to do. Ends at `until_step`, or when it is time to leave the machine."""
         host = self._host
         self._looping = True
         for step in range(self.step + 1, self.until_step + 1):
-            # A wish to leave that came just after `save()` was called gets one more step, whose save is then due:
-            # leaving now would throw this step away.
-            if host.leaving() and not self._unheard:
+            # An order to leave that came just after `save()` was called gets one more step, whose save is then due:
+            # leaving now would lose this step.
+            if host.leaving() and not self._save_skipped:
                 self.left = True
                 return
-            self._unheard = False
+            self._save_skipped = False
             self._under_way = step
             yield step
             self.flush()
@@ -158,21 +159,21 @@ class Trial(Mapping[str, Value]):
             self.step = step
 
     def subsample(self, n: int, fraction: float | None = None) -> NDArray[np.int64]:
-        """Which of `n` samples to train on: this trial's share of them, in an order fixed by the run's seed.
+        """Which of `n` samples to train on: this trial's data fraction, in an order fixed by the run's seed.
 
-        A smaller `fraction` gives the first of them: parts are nested, and the same in all trials and restarts.
+        A smaller `fraction` gives the first of them: fractions are nested, and the same in all trials and restarts.
         """
-        part = None if fraction is None else part_of(self.fraction, fraction)
-        return subsample(n, self.fraction if part is None else part, self.seed)
+        smaller = None if fraction is None else smaller_fraction(self.fraction, fraction)
+        return subsample(n, self.fraction if smaller is None else smaller, self.seed)
 
     def report(
         self, *, step: int | None = None, fraction: SupportsFloat | None = None, **metrics: SupportsFloat
     ) -> None:
-        """Tell how it goes: numbers by name, for the step under way. NaN and infinities are recognised as such.
+        """Report metrics: numbers by name, for the current step. NaN and infinities are recognised as such.
 
-        With a `fraction` below the trial's own, they are true of a model trained on that part of the data, which the
-        trial has just passed: a result of its own, with the time it took until now. Only those in `fractions` are
-        listened to, and the first for each of them counts.
+        With a `fraction` below the trial's own, they are a snapshot: the metrics of a model trained on that fraction,
+        which the trial has just completed, a result of its own with the time it took until now. Only those in
+        `fractions` are recorded, and the first for each of them counts.
         """
         if not metrics:
             raise ReportError("report() names no metric", hint="for instance trial.report(loss=0.2)")
@@ -181,9 +182,9 @@ class Trial(Mapping[str, Value]):
             if type(value) is not float:
                 values[name] = as_number(name, value)
         if fraction is not None:
-            part = part_of(self.fraction, as_number("fraction", fraction))
-            if part is not None:
-                self._tell_of(part, step, values)
+            smaller = smaller_fraction(self.fraction, as_number("fraction", fraction))
+            if smaller is not None:
+                self._report_snapshot(smaller, step, values)
                 return
         self.metric_names.update(values)
         if step is None and self._under_way is not None:
@@ -197,22 +198,22 @@ class Trial(Mapping[str, Value]):
         self.step = max(self.step, step)
         self._host.reported(step, values)
 
-    def _tell_of(self, part: float, step: int | None, values: Metrics) -> None:
-        """At once: the time until now is a part of the result."""
-        wanted = among(self.fractions, part)
+    def _report_snapshot(self, fraction: float, step: int | None, values: Metrics) -> None:
+        """At once: the time until now is part of the result."""
+        wanted = matching(self.fractions, fraction)
         if wanted is not None:
             under_way = self.step if self._under_way is None else self._under_way
             self._host.snapshot(under_way if step is None else as_step(step), wanted, values)
 
     def save(self) -> AbstractContextManager[Path | None]:
-        """A folder to store the state in, or None when no save is due (which costs next to nothing: ask every step).
+        """A folder to store the state in, or None when no save is due (which costs next to nothing: call it each step).
 
         What is in the folder when the block ends becomes a checkpoint, whole or not at all; an exception in the block,
         or an empty folder, leaves none.
         """
         step = self.step if self._under_way is None else self._under_way
         if not self._host.save_due(step):
-            self._unheard = True
+            self._save_skipped = True
             return _NOT_DUE
         return self._saving(step)
 
@@ -230,7 +231,7 @@ class Trial(Mapping[str, Value]):
             shutil.rmtree(folder, ignore_errors=True)
 
     def flush(self) -> None:
-        """Hand on what was reported in the step under way. Several reports of one step go as one."""
+        """Report the metrics of the current step. Several reports of one step are merged into one."""
         if self._pending is not None:
             pending, self._pending = self._pending, None
             step = self.step if self._under_way is None else self._under_way
@@ -257,7 +258,7 @@ _NOT_DUE = _NotDue()
 
 
 def as_number(name: str, value: object) -> float:
-    """A metric as a float; NumPy scalars and arrays of no dimension are numbers too, strings are not."""
+    """A metric as a float; NumPy scalars and zero-dimensional arrays are numbers too, strings are not."""
     if not isinstance(value, str | bytes | bytearray) and not getattr(value, "ndim", 0):
         try:
             return float(value)  # type: ignore[arg-type]
@@ -273,7 +274,7 @@ def as_number(name: str, value: object) -> float:
 
 
 def as_step(step: object) -> int:
-    """A step number; anything that counts as a whole number will do, True and 3.5 will not."""
+    """A step number: any integer type; True and 3.5 are errors."""
     if not isinstance(step, bool):
         try:
             number = operator.index(step)  # type: ignore[arg-type]

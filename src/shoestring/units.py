@@ -1,6 +1,6 @@
-"""Money, time and numbers, between the way people write them and plain units.
+"""Money, time and numbers: parse what people write, show plain units.
 
-What is shown can be read back: `parse_duration_s(show_duration(7800))` is 7800 again.
+What is shown can be parsed again: `parse_duration_s(show_duration(7800))` is 7800 again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPELLINGS = {
     **dict.fromkeys(("min", "mins", "minute", "minutes"), "m"),
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
 }
-_UNSAID = {"h": "m", "m": "s"}
+_IMPLIED = {"h": "m", "m": "s"}
 """The unit of a last number that has none: "2h10" is two hours and ten minutes."""
 
 
@@ -39,7 +39,7 @@ def parse_usd(value: object, field: str = "budget") -> float:
     if usd is None or not math.isfinite(usd):
         raise SpecError(f"{field}={value!r} is not an amount of dollars", hint=hint)
     if usd < 0:
-        raise SpecError(f"{field}={value!r} is less than nothing", hint=hint)
+        raise SpecError(f"{field}={value!r} is negative", hint=hint)
     return usd
 
 
@@ -54,7 +54,7 @@ def parse_duration_s(value: object, field: str = "deadline") -> float:
     if seconds is None or not math.isfinite(seconds):
         raise SpecError(f"{field}={value!r} is not a length of time", hint=hint)
     if seconds < 0:
-        raise SpecError(f"{field}={value!r} lies in the past", hint=hint)
+        raise SpecError(f"{field}={value!r} is negative", hint=hint)
     return seconds
 
 
@@ -93,7 +93,7 @@ def show_duration(seconds: float) -> str:
 
 
 def show_bytes(size: float) -> str:
-    """Two digits that matter, in thousands: "350 MB", "3.4 GB"."""
+    """Two significant digits, in powers of 1000: "350 MB", "3.4 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 999.5:
             return f"{size:.0f} {unit}" if unit == "bytes" or size >= 9.95 else f"{size:.1f} {unit}"
@@ -102,7 +102,7 @@ def show_bytes(size: float) -> str:
 
 
 def show_number(value: float) -> str:
-    """A metric for people: four significant digits, no exponent where plain digits are as short."""
+    """A metric: four significant digits, no exponent where plain digits are as short."""
     if not math.isfinite(value):
         return str(value)
     if value == 0 or 1e-4 <= abs(value) < 1e3:
@@ -113,7 +113,7 @@ def show_number(value: float) -> str:
 
 
 def _number(value: object) -> float | None:
-    """The value as a float if it is a number already. True is not a number to people."""
+    """The value as a float if it is a number already. True does not count as one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -142,7 +142,7 @@ def _seconds_in(text: str) -> float | None:
         if part is None:
             return None
         number, word = part.groups()
-        unit = _SPELLINGS.get(word) if word else _UNSAID.get(last)
+        unit = _SPELLINGS.get(word) if word else _IMPLIED.get(last)
         out_of_order = unit is not None and last and _UNITS[unit] >= _UNITS[last]
         if unit is None or out_of_order or (not word and part.end() < len(text)):
             return None
@@ -155,6 +155,6 @@ def _pair(big: int, unit: str, small: int) -> str:
 
 
 def _short_exponent(text: str) -> str:
-    """1.2e-05 as people write it: 1.2e-5."""
+    """1.2e-5 instead of 1.2e-05."""
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if e else text

@@ -1,6 +1,6 @@
-"""Plain values as people hand them over, in Python or in a file, made fit for JSON, command lines and the environment.
+"""User values, from Python or from a file, converted for JSON, command lines and the environment.
 
-Pure. Everything is refused by a SpecError that names the field and the value; `field` is what the user calls it.
+Pure. A bad value raises a SpecError that names the field and the value; `field` is the user's name for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Config = dict[str, Value]
 
 
 def as_value(plain: object, field: str = "value") -> Value:
-    """A value that a configuration can hold."""
+    """A value of a configuration."""
     value = _unwrapped(plain)
     match value:
         case None | bool():
@@ -32,7 +32,7 @@ def as_value(plain: object, field: str = "value") -> Value:
     if not fits:
         raise SpecError(
             f"{field}: {plain!r} cannot be the value of a parameter",
-            hint="values are text, finite numbers of 64 bits, true, false or null; give anything larger a name",
+            hint="values are text, finite 64-bit numbers, true, false or null; pass anything larger by name",
         )
     return cast(Value, value)
 
@@ -46,7 +46,7 @@ def as_values(plain: object, field: str = "values") -> tuple[Value, ...]:
 
 
 def as_number(plain: object, field: str = "number") -> float:
-    """A float. Text is read too, because common YAML readers take 1e-4 for text."""
+    """A float. Text is parsed too, because common YAML readers take 1e-4 for text."""
     value = _unwrapped(plain)
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
@@ -67,7 +67,7 @@ def as_whole(plain: object, field: str = "number") -> int:
 
 
 def as_fraction(plain: object, field: str = "fraction") -> float:
-    """A share of the data, above 0 and up to 1. Text may be a ratio, "1/16": files have no other way to write it."""
+    """A data fraction, above 0 and up to 1. Text may be a ratio, "1/16": files have no other way to write it."""
     over, slash, under = plain.partition("/") if isinstance(plain, str) else ("", "", "")
     try:
         value = as_number(over, field) / as_number(under, field) if slash else as_number(plain, field)
@@ -75,15 +75,15 @@ def as_fraction(plain: object, field: str = "fraction") -> float:
         value = math.nan
     if not 0.0 < value <= 1.0:
         raise SpecError(
-            f"{field}: {plain!r} is no share of the data",
+            f"{field}: {plain!r} is not a data fraction",
             hint='fractions lie above 0 and up to 1: write one as 0.25 or "1/4"',
         )
     return value
 
 
 def as_fractions(plain: object, field: str = "fractions") -> tuple[float, ...]:
-    """Shares of the data, ascending, each once. All of it is always among them, for that is what counts; none, if none
-    are given."""
+    """Data fractions, ascending, without duplicates. 1 is always added, because the objective is defined on all of the
+    data; empty if none are given."""
     listed = _unwrapped(plain)
     if isinstance(listed, str | Mapping) or not isinstance(listed, Iterable):
         raise SpecError(f"{field}={plain!r} is not a list of fractions", hint=f"write it as {field}=[1/16, 1/4, 1]")
@@ -92,7 +92,7 @@ def as_fractions(plain: object, field: str = "fractions") -> tuple[float, ...]:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """The way out for a name nobody knows: the one that looks like it, else all there are."""
+    """The hint for an unknown name: similar known names, else all of them."""
     from difflib import get_close_matches
 
     names = list(known)

@@ -1,4 +1,4 @@
-"""Backends for the tests, and a look at what really runs."""
+"""Backends for the tests, and the processes of a run."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ def local(rig):
 
 
 def processes_of(folder):
-    """Living workers of a run and all they forked, found by their command line."""
+    """Running workers of a run and all they forked, found by their command line."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -33,7 +33,7 @@ def processes_of(folder):
 
 
 def left_of(folder, within_s=10.0):
-    """Processes of a run that do not go away. Those that were killed take a moment, on a busy machine a long one."""
+    """Processes of a run that do not end. Killed ones take a moment, on a busy machine a long one."""
     until = time.monotonic() + within_s
     while (found := processes_of(folder)) and time.monotonic() < until:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The backends we ship keep the laws of backends."""
+"""The backends we ship satisfy the laws of backends."""
 
 from shoestring.backends.inline.backend import InlineBackend
 from shoestring.testing.backend_rig import Rig

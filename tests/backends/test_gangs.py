@@ -1,4 +1,4 @@
-"""Gangs in whole studies on the local backend: real processes, whose number changes on the way."""
+"""Gangs in whole studies on the local backend: real processes, whose number changes during training."""
 
 import time
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ STEPS = 40
 
 @dataclass(frozen=True)
 class Resized:
-    """One trial, on as many slots as are said for each step at which that changes."""
+    """One trial, with the given number of slots from each of the given steps on."""
 
     widths: tuple[tuple[int, int], ...]
     wants: ClassVar = frozenset({e.RunStarted, e.JobReported})
@@ -45,7 +45,7 @@ class Resized:
 
 @pytest.fixture
 def study(tmp_path):
-    """A study of one trial for real, on machines with so many slots each."""
+    """A real study of one trial, on machines with `machine_slots` slots."""
 
     def study(*widths, machine_slots, worker_slots=1):
         run_dir = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
@@ -97,14 +97,14 @@ def curve(entries):
     return [report.metrics["loss"] for report in reports]
 
 
-def test_a_trial_that_is_widened_and_narrowed_learns_as_if_it_had_been_left_alone(study):
+def test_a_resized_trial_learns_the_same_as_one_that_was_not_resized(study):
     undisturbed = study((0, 1), machine_slots=2)
     resized = study((0, 1), (5, 2), (15, 1), machine_slots=2)
     assert [start.slots for start in starts(resized)] == [1, 2, 1]
     assert curve(resized) == pytest.approx(curve(undisturbed), abs=1e-9)
 
 
-def test_a_gang_wider_than_a_machine_spans_several_and_its_workers_know_their_places(study):
+def test_a_gang_larger_than_a_machine_spans_several_and_its_workers_get_their_ranks(study):
     resized = study((0, 2), (5, 6), machine_slots=4, worker_slots=2)
     wide = starts(resized)[1]
     assert (wide.slots, wide.shares, len(wide.leases)) == (6, (4, 2), 2)

@@ -1,4 +1,4 @@
-"""The inline backend: everything here, now, and without a trace on disk."""
+"""The inline backend: everything in this process, at once, and without files on disk."""
 
 import sys
 
@@ -26,9 +26,9 @@ def make(tmp_path):
             function=function,
             folder=tmp_path,
         )
-        story = ObservedEvents(backend, rig)
-        story.rent()
-        return story
+        observed = ObservedEvents(backend, rig)
+        observed.rent()
+        return observed
 
     return make
 
@@ -39,26 +39,26 @@ def report_steps(trial):
 
 
 def test_nothing_is_written_unless_something_is_saved(make, tmp_path):
-    story = make(report_steps)
-    story.start(until_step=3)
-    assert story.wait_for(SegmentEnded).cause == "reached"
-    assert story.steps() == [1, 2, 3]
+    observed = make(report_steps)
+    observed.start(until_step=3)
+    assert observed.wait_for(SegmentEnded).cause == "reached"
+    assert observed.steps() == [1, 2, 3]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closure_will_do(make):
+def test_a_closure_can_be_a_training_function(make):
     seen = []
-    story = make(lambda trial: (seen.append(trial["lr"]), trial.report(loss=1.0)))
-    story.start(until_step=1, lr=0.1)
-    story.wait_for(SegmentEnded)
+    observed = make(lambda trial: (seen.append(trial["lr"]), trial.report(loss=1.0)))
+    observed.start(until_step=1, lr=0.1)
+    observed.wait_for(SegmentEnded)
     assert seen == [0.1]
 
 
 def test_a_trial_with_many_slots_is_one_worker_here(make):
     seen = []
-    story = make(lambda trial: (seen.append((trial.rank, trial.world_size, trial.slots)), trial.report(loss=1.0)))
-    story.start(until_step=1, slots=4)
-    assert story.wait_for(SegmentEnded).cause == "reached"
+    observed = make(lambda trial: (seen.append((trial.rank, trial.world_size, trial.slots)), trial.report(loss=1.0)))
+    observed.start(until_step=1, slots=4)
+    assert observed.wait_for(SegmentEnded).cause == "reached"
     assert seen == [(0, 1, 4)]
 
 
@@ -66,46 +66,46 @@ def test_a_failure_leaves_its_traceback_in_the_log(make):
     def train(_):
         raise ValueError("no")
 
-    story = make(train)
-    story.start()
-    assert story.wait_for(SegmentEnded).detail.startswith("ValueError: no (test_inline.py:")
-    assert "Traceback" in (story.rig.run_dir / "segments" / S0 / "log.txt").read_text()
+    observed = make(train)
+    observed.start()
+    assert observed.wait_for(SegmentEnded).detail.startswith("ValueError: no (test_inline.py:")
+    assert "Traceback" in (observed.rig.run_dir / "segments" / S0 / "log.txt").read_text()
 
 
 def test_segments_run_one_after_the_other_and_a_waiting_one_can_be_halted(make):
-    story = make(report_steps)
-    story.start(S0)
-    story.start(S1)
-    story.backend.signal(S1, "halt", 10.0)
-    story.wait_for(SegmentEnded, lambda event: event.segment == S0)
-    ended = {event.segment: event.cause for event in story.told(SegmentEnded)}
+    observed = make(report_steps)
+    observed.start(S0)
+    observed.start(S1)
+    observed.backend.signal(S1, "halt", 10.0)
+    observed.wait_for(SegmentEnded, lambda event: event.segment == S0)
+    ended = {event.segment: event.cause for event in observed.seen(SegmentEnded)}
     assert ended == {S0: "reached", S1: "halted"}
-    assert [event.segment for event in story.told(SegmentStarted)] == [S0]
+    assert [event.segment for event in observed.seen(SegmentStarted)] == [S0]
 
 
-def test_a_person_who_wants_out_gets_out_and_the_trial_has_not_failed(make):
+def test_a_keyboard_interrupt_is_raised_and_the_trial_has_not_failed(make):
     def train(trial):
         trial.report(loss=1.0)
         raise KeyboardInterrupt
 
-    story = make(train)
-    story.start()
+    observed = make(train)
+    observed.start()
     with pytest.raises(KeyboardInterrupt):
-        story.look()
-    ended = story.wait_for(SegmentEnded)
+        observed.poll()
+    ended = observed.wait_for(SegmentEnded)
     assert (ended.cause, ended.detail) == ("lost", "interrupted: KeyboardInterrupt")
 
 
-def test_quitting_the_debugger_is_wanting_out_too(make):
+def test_quitting_the_debugger_is_an_interrupt_too(make):
     import bdb
 
     def train(_):
         raise bdb.BdbQuit
 
-    story = make(train)
-    story.start()
+    observed = make(train)
+    observed.start()
     with pytest.raises(bdb.BdbQuit):
-        story.look()
+        observed.poll()
 
 
 def test_a_command_runs_here_too(make, tmp_path):
@@ -115,16 +115,16 @@ def test_a_command_runs_here_too(make, tmp_path):
         "(pathlib.Path(os.environ['SHOESTRING_SAVE_TO']) / 'net').write_text('trained')\n"
         'print(\'{"saved": "net", "step": 2}\')\n'
     )
-    story = make(code=Code(command=(sys.executable, "program.py", "{lr}")))
-    story.start(until_step=2, lr=0.5)
-    ended = story.wait_for(SegmentEnded)
+    observed = make(code=Code(command=(sys.executable, "program.py", "{lr}")))
+    observed.start(until_step=2, lr=0.5)
+    ended = observed.wait_for(SegmentEnded)
     assert (ended.cause, ended.detail) == ("reached", "")
-    assert story.told(JobReported)[0].metrics == {"loss": 0.5}
-    story.rig.store.get(story.told(CheckpointSaved)[0].ref, tmp_path / "back")
+    assert observed.seen(JobReported)[0].metrics == {"loss": 0.5}
+    observed.rig.store.get(observed.seen(CheckpointSaved)[0].ref, tmp_path / "back")
     assert (tmp_path / "back" / "net").read_text() == "trained"
 
 
-def test_a_hung_trial_is_noticed_at_the_next_step(make):
+def test_the_time_limit_is_checked_at_the_next_step(make):
     import time
 
     def train(trial):
@@ -132,17 +132,17 @@ def test_a_hung_trial_is_noticed_at_the_next_step(make):
             time.sleep(0.05)
             trial.report(loss=1.0)
 
-    story = make(train)
-    story.start(until_step=1000, time_limit_s=20)
-    ended = story.wait_for(SegmentEnded)
+    observed = make(train)
+    observed.start(until_step=1000, time_limit_s=20)
+    ended = observed.wait_for(SegmentEnded)
     assert (ended.cause, ended.detail) == ("overran", "still running after its time limit of 20 s")
 
 
-def test_a_lease_of_an_earlier_process_ended_with_it_and_is_paid_for(make):
-    story = make(report_steps)
+def test_a_lease_of_an_earlier_process_ended_with_it_and_is_billed(make):
+    observed = make(report_steps)
     request = RequestLease(lease="l5", offer=OFFER, end_by=START + 6000, why="before the crash")
-    story.backend.recall(request, START - 50)
-    ended = story.wait_for(LeaseEnded)
+    observed.backend.recall(request, START - 50)
+    ended = observed.wait_for(LeaseEnded)
     assert (ended.lease, ended.cause) == ("l5", "released")
     assert 50 <= ended.charged_usd <= 6050
-    assert list(story.backend.inventory()) == [L0]
+    assert list(observed.backend.inventory()) == [L0]

@@ -1,4 +1,4 @@
-"""The local backend under what real life does to it: kill -9, half done starts, dead workers, forgotten machines."""
+"""The local backend under faults: kill -9, incomplete starts, dead workers, forgotten machines."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tests.backends.backends_at_work import left_of, local
 
 
 @pytest.fixture
-def story(tmp_path):
+def observe(tmp_path):
     suite = BackendSuite()
 
     def make(function="train", **provider):
@@ -34,12 +34,12 @@ def story(tmp_path):
     assert left_of(make.made.rig.run_dir) == []
 
 
-def heir_of(story):
-    """What a new controller finds."""
-    story.backend.close()
-    heir = ObservedEvents(local(story.rig), story.rig)
-    story.backend = heir.backend
-    return heir
+def successor_of(observed):
+    """The view of a new controller."""
+    observed.backend.close()
+    successor = ObservedEvents(local(observed.rig), observed.rig)
+    observed.backend = successor.backend
+    return successor
 
 
 CONTROLLER = """
@@ -47,25 +47,25 @@ CONTROLLER = """
     from pathlib import Path
     import msgspec
     from tests.backends.backends_at_work import local
-    from shoestring.testing.backend_rig import Rig, ScriptedProvider, Story
+    from shoestring.testing.backend_rig import ObservedEvents, Rig, ScriptedProvider
     from shoestring.world.live.clock import RunClock
 
     clock = RunClock(*map(float, sys.argv[2:5]))
     rig = Rig(Path(sys.argv[1]), "train", ScriptedProvider(), clock)
-    story = Story(local(rig), rig)
+    observed = ObservedEvents(local(rig), rig)
     for number in range(3):
-        story.rent(f"l{number}")
-        story.start(f"s{number}", until_step=40, step_s=0.005, lease=f"l{number}")
+        observed.rent(f"l{number}")
+        observed.start(f"s{number}", until_step=40, step_s=0.005, lease=f"l{number}")
     print("started", flush=True)
     while True:
-        story.look()
+        observed.poll()
 """
 
 
-def test_a_controller_killed_again_and_again_loses_nothing_and_runs_nothing_twice(story):
-    told = story()
-    rig = told.rig
-    told.backend.close()
+def test_a_controller_killed_repeatedly_loses_nothing_and_runs_nothing_twice(observe):
+    observed = observe()
+    rig = observed.rig
+    observed.backend.close()
     clock = [repr(rig.clock.started_at), repr(rig.clock.wall_at), repr(rig.clock.speedup)]
     for wait in (0.0, 0.02, 0.1, 0.3):
         controller = subprocess.Popen(
@@ -78,97 +78,97 @@ def test_a_controller_killed_again_and_again_loses_nothing_and_runs_nothing_twic
         controller.kill()
         controller.wait()
         controller.stdout.close()
-    heir = heir_of(told)
+    successor = successor_of(observed)
     for number in range(3):
         segment = SegmentId(f"s{number}")
-        ended = heir.wait_for(SegmentEnded, lambda event, segment=segment: event.segment == segment)
+        ended = successor.wait_for(SegmentEnded, lambda event, segment=segment: event.segment == segment)
         assert (ended.cause, ended.step) == ("reached", 40)
-        assert heir.steps(segment) == list(range(1, 41))
-    assert [event.lease for event in heir.told(LeaseGranted)] == ["l0", "l1", "l2"]
-    for saved in heir.told(CheckpointSaved):
+        assert successor.steps(segment) == list(range(1, 41))
+    assert [event.lease for event in successor.seen(LeaseGranted)] == ["l0", "l1", "l2"]
+    for saved in successor.seen(CheckpointSaved):
         rig.store.get(saved.ref, rig.run_dir / "checked" / saved.segment)
 
 
-def test_a_start_that_died_before_its_worker_is_made_good(story, monkeypatch):
-    told = story()
-    told.rent()
+def test_a_start_recorded_before_a_crash_is_carried_out_after_it(observe, monkeypatch):
+    observed = observe()
+    observed.rent()
     with monkeypatch.context() as patched:
         patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
-        order = told.start(until_step=3)
-    heir = heir_of(told)
-    heir.backend.start(order)
-    assert heir.wait_for(SegmentEnded).cause == "reached"
-    assert heir.steps() == [1, 2, 3]
+        order = observed.start(until_step=3)
+    successor = successor_of(observed)
+    successor.backend.start(order)
+    assert successor.wait_for(SegmentEnded).cause == "reached"
+    assert successor.steps() == [1, 2, 3]
 
 
-def test_a_worker_that_comes_up_after_its_lease_was_released_runs_nothing(story, monkeypatch):
-    told = story()
-    told.rent()
+def test_a_worker_that_starts_after_its_lease_was_released_runs_nothing(observe, monkeypatch):
+    observed = observe()
+    observed.rent()
     with monkeypatch.context() as patched:
         patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
-        told.start(until_step=3)
-        heir = heir_of(told)
-    heir.backend.release(L0)
-    segment = told.rig.run_dir / "segments" / S0
+        observed.start(until_step=3)
+        successor = successor_of(observed)
+    successor.backend.release(L0)
+    segment = observed.rig.run_dir / "segments" / S0
     subprocess.run([sys.executable, "-P", "-m", "shoestring.worker", str(segment)], check=False, start_new_session=True)
-    heir.wait_for(LeaseEnded)
-    assert heir.steps() == []
-    assert heir.told(SegmentEnded)[0].cause == "lost"
+    successor.wait_for(LeaseEnded)
+    assert successor.steps() == []
+    assert successor.seen(SegmentEnded)[0].cause == "lost"
 
 
-def test_a_worker_killed_by_somebody_else_has_failed_since_its_machine_lives(story):
-    told = story("hung")
-    told.rent()
-    told.start(until_step=10)
-    told.wait_for(JobReported)
-    pid = read_json(told.rig.run_dir / "segments" / S0 / "pid.json", dict)["pid"]
+def test_a_worker_killed_from_outside_has_failed_if_its_machine_is_up(observe):
+    observed = observe("hung")
+    observed.rent()
+    observed.start(until_step=10)
+    observed.wait_for(JobReported)
+    pid = read_json(observed.rig.run_dir / "segments" / S0 / "pid.json", dict)["pid"]
     os.kill(pid, signal.SIGKILL)
-    ended = told.wait_for(SegmentEnded)
+    ended = observed.wait_for(SegmentEnded)
     assert (ended.cause, ended.detail, ended.step) == ("failed", "the worker was killed by SIGKILL", 1)
-    assert left_of(told.rig.run_dir) == []
-    assert list(told.backend.inventory()) == [L0]
+    assert left_of(observed.rig.run_dir) == []
+    assert list(observed.backend.inventory()) == [L0]
 
 
-def test_what_was_overdue_while_nobody_looked_is_billed_until_it_was_due(story):
-    told = story(revoked={L0: (150.0, 200.0)})
-    told.rent()
-    granted = told.told(LeaseGranted)[0]
-    told.start(until_step=10_000, step_s=0.01)
-    told.wait_for(JobReported)
-    told.backend.close()
-    while told.rig.clock.now() < granted.at + 220:
+def test_a_lease_that_ended_without_a_controller_is_billed_until_it_was_due(observe):
+    observed = observe(revoked={L0: (150.0, 200.0)})
+    observed.rent()
+    granted = observed.seen(LeaseGranted)[0]
+    observed.start(until_step=10_000, step_s=0.01)
+    observed.wait_for(JobReported)
+    observed.backend.close()
+    while observed.rig.clock.now() < granted.at + 220:
         time.sleep(0.01)
-    heir = heir_of(told)
-    ended = heir.wait_for(LeaseEnded)
+    successor = successor_of(observed)
+    ended = successor.wait_for(LeaseEnded)
     assert (ended.cause, ended.at) == ("revoked", granted.at + 200.0)
     assert ended.charged_usd == pytest.approx(200.0)
-    assert heir.told(SegmentEnded)[0].cause == "halted"
-    assert all(event.at <= ended.at for event in heir.events)
+    assert successor.seen(SegmentEnded)[0].cause == "halted"
+    assert all(event.at <= ended.at for event in successor.events)
 
 
-def test_a_machine_given_back_by_its_worker_is_billed_until_then(story):
-    told = story()
-    told.rig.deadman_s = 1.0
-    told.backend.close()
-    told.backend = local(told.rig)
-    told.rent()
-    told.start(until_step=10_000, step_s=0.01)
-    told.wait_for(JobReported)
-    told.backend.close()
-    left_of(told.rig.run_dir)
+def test_a_machine_released_by_its_worker_is_billed_until_then(observe):
+    observed = observe()
+    observed.rig.deadman_s = 1.0
+    observed.backend.close()
+    observed.backend = local(observed.rig)
+    observed.rent()
+    observed.start(until_step=10_000, step_s=0.01)
+    observed.wait_for(JobReported)
+    observed.backend.close()
+    left_of(observed.rig.run_dir)
     time.sleep(0.2)
-    heir = heir_of(told)
-    gone = heir.wait_for(LeaseEnded)
-    ended = heir.told(SegmentEnded)[0]
+    successor = successor_of(observed)
+    gone = successor.wait_for(LeaseEnded)
+    ended = successor.seen(SegmentEnded)[0]
     assert (ended.cause, gone.cause, gone.at) == ("halted", "released", ended.at)
-    assert told.rig.clock.now() - gone.at > 20
+    assert observed.rig.clock.now() - gone.at > 20
 
 
-def test_a_cancelled_request_costs_nothing(story, monkeypatch):
-    told = story()
-    monkeypatch.setattr(told.rig.provider, "grant", lambda _, now: msgspec.defstruct("Grant", ["at"])(now + 1e6))
-    told.backend.acquire(RequestLease(lease=LeaseId("l9"), offer=OFFER, end_by=1e9, why="test"))
-    told.backend.release(LeaseId("l9"))
-    ended = told.wait_for(LeaseEnded)
+def test_a_cancelled_request_is_free_of_charge(observe, monkeypatch):
+    observed = observe()
+    monkeypatch.setattr(observed.rig.provider, "grant", lambda _, now: msgspec.defstruct("Grant", ["at"])(now + 1e6))
+    observed.backend.acquire(RequestLease(lease=LeaseId("l9"), offer=OFFER, end_by=1e9, why="test"))
+    observed.backend.release(LeaseId("l9"))
+    ended = observed.wait_for(LeaseEnded)
     assert (ended.cause, ended.charged_usd) == ("released", 0.0)
-    assert told.told(LeaseGranted) == []
+    assert observed.seen(LeaseGranted) == []

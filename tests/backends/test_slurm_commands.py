@@ -1,4 +1,4 @@
-"""What Slurm's commands answered on a real cluster, and what we make of it."""
+"""Output of Slurm's commands on a real cluster, and how it is parsed."""
 
 import os
 
@@ -29,14 +29,14 @@ CLOUD_NODE = (
 )
 
 
-def test_jobs_are_read_and_what_is_no_job_is_skipped():
+def test_jobs_are_parsed_and_other_lines_are_skipped():
     jobs = slurm.read_jobs(JOBS)
     assert jobs[0] == slurm.SlurmJob("5", "RUNNING", "c0", "l8")
     assert jobs[1].node == ""
     assert [job.number for job in jobs if job.is_over] == ["1", "6"], "a job that is completing may still run"
 
 
-def test_nodes_are_read_with_their_partitions_and_features():
+def test_nodes_are_parsed_with_their_partitions_and_features():
     nodes = slurm.read_nodes(NODES)
     assert len(nodes) == 5
     assert nodes[0] == slurm.SlurmNode("c0", "cloud", False, 3, frozenset({"c5.large", "us-east-1a"}))
@@ -48,32 +48,32 @@ def test_the_number_of_a_job(text, number):
     assert slurm.read_number(text) == number
 
 
-def test_an_answer_that_is_no_number():
+def test_an_output_without_a_job_number_is_an_error():
     with pytest.raises(PermanentError, match="instead of a job's number"):
         slurm.read_number("Submitted batch job 12")
 
 
-# -- with programs that answer as Slurm did ----------------------------------------------------------------------------
+# -- with programs that print what Slurm printed -----------------------------------------------------------------------
 @pytest.fixture
 def answers(tmp_path, monkeypatch):
-    """Put a program in the place of one of Slurm's: what it prints, what it complains of, how it ends."""
+    """Replace one of Slurm's programs: what it prints, its error message, its exit code."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    def answer(program, said="", complaint="", code=0):
-        (tmp_path / f"{program}.said").write_text(said)
+    def answer(program, output="", error="", code=0):
+        (tmp_path / f"{program}.output").write_text(output)
         path = tmp_path / program
         path.write_text(
-            f"#!/bin/sh\nPATH=/usr/bin:/bin\nprintf '%s\\n' \"$@\" > {tmp_path}/{program}.asked\n"
-            f"cat {tmp_path}/{program}.said\necho '{complaint}' >&2\nexit {code}\n"
+            f"#!/bin/sh\nPATH=/usr/bin:/bin\nprintf '%s\\n' \"$@\" > {tmp_path}/{program}.arguments\n"
+            f"cat {tmp_path}/{program}.output\necho '{error}' >&2\nexit {code}\n"
         )
         path.chmod(0o755)
-        return tmp_path / f"{program}.asked"
+        return tmp_path / f"{program}.arguments"
 
     return answer
 
 
 @pytest.mark.parametrize(
-    ("complaint", "kind"),
+    ("error", "kind"),
     [
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", TransientError),
         ("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", TransientError),
@@ -85,24 +85,24 @@ def answers(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_a_refusal_means(answers, complaint, kind):
-    answers("sbatch", complaint=complaint, code=1)
+def test_error_messages_are_classified(answers, error, kind):
+    answers("sbatch", error=error, code=1)
     with pytest.raises(BackendError) as caught:
         slurm.submit("#!/bin/sh\n", name="n", comment="l1", folder="/", partition=None)
     assert type(caught.value) is kind
-    assert complaint.rpartition(": ")[2] in str(caught.value)
+    assert error.rpartition(": ")[2] in str(caught.value)
 
 
-def test_a_job_holds_one_node_and_is_never_run_again_by_slurm(answers):
-    asked = answers("sbatch", "17\n")
+def test_a_job_holds_one_node_and_is_never_requeued(answers):
+    arguments = answers("sbatch", "17\n")
     script = "#!/bin/sh\nexec true\n"
     assert slurm.submit(script, name="n", comment="l1", folder="/a b", partition="p", features="x&y") == "17"
-    words = asked.read_text().splitlines()
+    words = arguments.read_text().splitlines()
     assert {"--no-requeue", "--nodes=1", "--exclusive", "--chdir=/a b", "--partition=p", "--constraint=x&y"} <= {*words}
 
 
-def test_cancelling_what_is_over_is_harmless(answers):
-    answers("scancel", complaint="scancel: error: Kill job error on job id 99: Invalid job id specified", code=1)
+def test_cancelling_an_ended_job_is_harmless(answers):
+    answers("scancel", error="scancel: error: Kill job error on job id 99: Invalid job id specified", code=1)
     slurm.cancel("99")
 
 
@@ -113,14 +113,14 @@ def test_a_node_that_slurm_resumes_and_suspends(answers):
     assert not slurm.is_cloud("c0")
 
 
-# -- before anything is begun ------------------------------------------------------------------------------------------
+# -- checks before a run starts ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("place", ["slurm:", "slurm:a b", "slurm:a,b", "slurm:a/b"])
-def test_a_partition_that_is_none(place):
+def test_an_invalid_partition_name_is_refused(place):
     with pytest.raises(SpecError, match="names no partition"):
         slurm_partition(place)
 
 
-def test_the_default_partition_or_the_one_that_is_named(answers):
+def test_the_default_or_the_named_partition_is_used(answers):
     answers("sinfo", NODES)
     assert look_around("slurm") == SlurmCluster(2, 8, frozenset({"big"}))
     assert look_around("slurm:cloud") == SlurmCluster(2, 3, frozenset({"c5.large", "us-east-1a"}))
@@ -137,21 +137,21 @@ def test_slurm_is_not_installed(monkeypatch, tmp_path):
 
 
 def test_slurmctld_does_not_answer(answers):
-    answers("sinfo", complaint="slurm_load_partitions: Unable to contact slurm controller (connect failure)", code=1)
+    answers("sinfo", error="slurm_load_partitions: Unable to contact slurm controller (connect failure)", code=1)
     with pytest.raises(PermanentError, match=r"Slurm does not answer: .*connect failure") as caught:
         look_around("slurm")
     assert "scontrol ping" in caught.value.hint
 
 
-def test_a_program_that_hangs(answers, monkeypatch, tmp_path):
+def test_a_command_that_hangs_times_out(answers, monkeypatch, tmp_path):
     answers("sinfo")
     (tmp_path / "sinfo").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
-    monkeypatch.setattr(slurm, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(slurm, "_TIMEOUT_S", 0.2)
     with pytest.raises(TransientError, match="sinfo took more than"):
         slurm.nodes()
 
 
-def test_variables_that_change_what_is_shown_are_kept_out(answers, monkeypatch, tmp_path):
+def test_environment_variables_that_change_the_output_are_removed(answers, monkeypatch, tmp_path):
     answers("squeue")
     (tmp_path / "squeue").write_text('#!/bin/sh\necho "7|${SQUEUE_STATES-RUNNING}|s0|$LC_ALL"\n')
     monkeypatch.setitem(os.environ, "SQUEUE_STATES", "PENDING")

@@ -1,4 +1,4 @@
-"""SlurmLeases with a `squeue` that says what the test wants: when it looks, and what it makes of what it sees."""
+"""SlurmLeases with a scripted `squeue`: when it queries Slurm, and how it reads the answer."""
 
 import time
 
@@ -15,7 +15,7 @@ L7 = LeaseId("l7")
 
 @pytest.fixture
 def leases(tmp_path, monkeypatch):
-    """One lease, whose job is 12, as far as anybody knows."""
+    """One lease, whose job will be 12."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "squeue").write_text(f"#!/bin/sh\n/bin/cat {programs}/jobs; echo >> {programs}/looks\n")
@@ -31,7 +31,7 @@ def leases(tmp_path, monkeypatch):
     leases.programs = programs
     leases.folder = tmp_path / "run"
     yield leases
-    leases.close(nothing_rented=False)
+    leases.close(no_leases=False)
 
 
 def shows(leases, *jobs):
@@ -42,8 +42,8 @@ def look(leases, *wanted):
     for lease in wanted:
         (leases.folder / "leases" / lease).mkdir(exist_ok=True)
     until = time.monotonic() + 10
-    while not leases.tend(wanted):
-        assert time.monotonic() < until, "it does not look"
+    while not leases.update(wanted):
+        assert time.monotonic() < until, "it does not query"
         time.sleep(0.005)
 
 
@@ -63,63 +63,63 @@ def signs_in(leases, job="12"):
         ("RUNNING", None),
         ("PENDING", None),
         ("COMPLETING", None),
-        ("NODE_FAIL", ObservedEnd("revoked", "Slurm took its node (NODE_FAIL)")),
-        ("PREEMPTED", ObservedEnd("revoked", "Slurm took its node (PREEMPTED)")),
-        ("FAILED", ObservedEnd("lost", "what hosts it on its node died (FAILED)")),
+        ("NODE_FAIL", ObservedEnd("revoked", "Slurm ended its job (NODE_FAIL)")),
+        ("PREEMPTED", ObservedEnd("revoked", "Slurm ended its job (PREEMPTED)")),
+        ("FAILED", ObservedEnd("lost", "its host process died (FAILED)")),
     ],
 )
-def test_what_the_state_of_a_job_means_for_its_lease(leases, state, ending):
-    leases.ask(L7, 2e9)
+def test_the_state_of_a_job_is_the_end_of_its_lease(leases, state, ending):
+    leases.request(L7, 2e9)
     shows(leases, f"12|{state}|s0|l7")
     look(leases, L7)
     assert leases.ended(L7) == ending
     assert cancelled(leases) == []
 
 
-def test_a_job_that_slurm_has_forgotten_is_gone_but_not_by_a_look_that_could_not_know_it(leases):
+def test_a_forgotten_job_is_gone_unless_the_query_was_before_its_submission(leases):
     look(leases)
-    leases.ask(L7, 2e9)
+    leases.request(L7, 2e9)
     assert leases.ended(L7) is None
     (leases.folder / "callbacks").mkdir()
     look(leases, L7)
-    assert leases.ended(L7).why == "Slurm knows nothing of its job any more"
+    assert leases.ended(L7).why == "Slurm no longer knows its job"
 
 
-def test_a_number_that_slurm_gives_again_is_another_job(leases):
-    leases.ask(L7, 2e9)
+def test_a_reused_job_number_is_another_job(leases):
+    leases.request(L7, 2e9)
     shows(leases, "12|RUNNING|s0|l8")
     look(leases, L7, LeaseId("l8"))
-    assert leases.ended(L7).why == "Slurm knows nothing of its job any more"
-    leases.give_back(L7)
-    leases._ending["12"].result()
-    assert cancelled(leases) == [], "it is somebody else's now"
+    assert leases.ended(L7).why == "Slurm no longer knows its job"
+    leases.release(L7)
+    leases._cancelling["12"].result()
+    assert cancelled(leases) == [], "it is another lease's job now"
 
 
-def test_a_call_back_is_a_reason_to_look_at_once(leases):
-    leases._look_every_s = 3600.0
-    leases.ask(L7, 2e9)
+def test_a_callback_triggers_a_query_at_once(leases):
+    leases._query_every_s = 3600.0
+    leases.request(L7, 2e9)
     shows(leases, "12|RUNNING|s0|l7")
-    leases._looked_at = time.monotonic()
-    assert not leases.tend([L7])
-    assert leases._looking is None, "it is not yet time"
+    leases._queried_at = time.monotonic()
+    assert not leases.update([L7])
+    assert leases._query is None, "it is not yet time"
     (leases.folder / "callbacks").mkdir()
     write_json(leases.folder / "callbacks" / "12.json", {"job_id": "12", "state": "NODE_FAIL"})
     look(leases, L7)
-    assert leases.ended(L7) is None, "what it says is not believed"
+    assert leases.ended(L7) is None, "its content does not count"
 
 
 def test_of_two_jobs_for_a_lease_the_one_that_signed_in_is_kept(leases):
-    leases.ask(L7, 2e9)
+    leases.request(L7, 2e9)
     signs_in(leases, job="13")
     shows(leases, "12|PENDING||l7", "13|RUNNING|s0|l7")
     look(leases, L7)
-    leases._ending["12"].result()
+    leases._cancelling["12"].result()
     assert (leases.job(L7), cancelled(leases)) == ("13", ["12"])
 
 
-def test_a_node_that_is_silent_is_given_up_whatever_slurm_says(leases, monkeypatch):
+def test_a_silent_node_is_given_up_whatever_slurm_reports(leases, monkeypatch):
     monkeypatch.setattr(slurm_leases, "_SILENCE_S", 0.2)
-    leases.ask(L7, 2e9)
+    leases.request(L7, 2e9)
     signs_in(leases)
     shows(leases, "12|RUNNING|s0|l7")
     look(leases, L7)
@@ -129,18 +129,18 @@ def test_a_node_that_is_silent_is_given_up_whatever_slurm_says(leases, monkeypat
 
 
 def test_a_slurm_that_does_not_answer_changes_nothing(leases):
-    leases.ask(L7, 2e9)
+    leases.request(L7, 2e9)
     (leases.programs / "squeue").write_text("#!/bin/sh\necho Unable to contact slurm controller >&2\nexit 1\n")
-    assert not leases.tend([L7])
-    leases._looking.exception()
-    assert not leases.tend([L7])
+    assert not leases.update([L7])
+    leases._query.exception()
+    assert not leases.update([L7])
     assert leases.ended(L7) is None
 
 
-def test_a_lease_given_back_is_cancelled_again_by_whoever_comes_after_a_crash(leases):
-    leases.ask(L7, 2e9)
-    heir = SlurmLeases(leases.folder)
-    heir.give_back(L7)
-    heir.close(nothing_rented=False)
+def test_a_released_lease_is_cancelled_again_by_the_next_controller(leases):
+    leases.request(L7, 2e9)
+    successor = SlurmLeases(leases.folder)
+    successor.release(L7)
+    successor.close(no_leases=False)
     assert cancelled(leases) == ["12"]
     assert SlurmLeases(leases.folder).job(L7) is None

@@ -1,4 +1,4 @@
-"""The command line called as people call it, in a folder of one's own."""
+"""The command line, called in a temporary folder."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Prompt:
             "max_steps": "4",
             "on": '"inline"',
         } | {name: text for name, text in changes.items() if name != "train"}
-        said = ", ".join(f"{name}={text}" for name, text in arguments.items())
+        call = ", ".join(f"{name}={text}" for name, text in arguments.items())
         body = changes.get("train", TRAIN)
-        return self.write("study.py", f"import shoestring as ss\n{body}\nss.tune(train, {said})\n")
+        return self.write("study.py", f"import shoestring as ss\n{body}\nss.tune(train, {call})\n")
 
 
 def refused(result: Result, *words: str, code: int = 2) -> None:
-    """Ended with a sentence that holds these words, and without a traceback."""
+    """Ended with a message that contains these words, and without a traceback."""
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     assert "shoestring:" in result.output or "Usage:" in result.output

@@ -1,4 +1,4 @@
-"""Bad input gets a sentence and an exit code, never a traceback, and loses nothing."""
+"""Bad input gets a message and an exit code, never a traceback, and loses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RAISES = "def train(trial):\n    raise RuntimeError('no such data set')\n"
 MISSPELT = "def train(trial):\n    trial['learning_rate']\n"
 
 
-# -- what is asked for -------------------------------------------------------------------------------------------------
+# -- the request ------------------------------------------------------------------------------------------------------
 def test_an_unknown_field_is_named_with_the_nearest_known(prompt: Prompt) -> None:
     refused(prompt("run", prompt.study(budgte="3")), "budgte", "budget")
 
@@ -28,7 +28,7 @@ def test_an_unknown_parameter_in_a_command(prompt: Prompt) -> None:
     refused(prompt("run", prompt.write("spec.yaml", spec)), "{lrr}", "lr")
 
 
-def test_a_parameter_the_code_asks_for_and_nobody_gives(prompt: Prompt) -> None:
+def test_a_parameter_that_the_code_reads_and_the_space_lacks(prompt: Prompt) -> None:
     refused(prompt("run", prompt.study(train=MISSPELT, max_failures="0")), "learning_rate", "lr")
 
 
@@ -50,9 +50,9 @@ def test_a_market_without_a_budget(prompt: Prompt) -> None:
     refused(prompt("run", prompt.study(), "--market", "modern"), "no budget is given")
 
 
-def test_a_deadline_in_the_past(prompt: Prompt) -> None:
+def test_a_negative_deadline(prompt: Prompt) -> None:
     refused(prompt("run", prompt.study(), "--deadline", "-2h"), "deadline")
-    refused(prompt("run", prompt.study(deadline="-5")), "in the past")
+    refused(prompt("run", prompt.study(deadline="-5")), "is negative")
 
 
 def test_an_unknown_recipe_market_machine_and_place(prompt: Prompt) -> None:
@@ -76,14 +76,14 @@ def test_a_lambda_cannot_be_found_by_another_process(prompt: Prompt) -> None:
         ("raises.py", "1 / 0\n", "ZeroDivisionError"),
         ("leaves.py", "import sys; sys.exit('no data')\n", "no data"),
         ("broken.yaml", "a: [1\n", "not YAML"),
-        ("study.txt", "hello\n", "no study"),
+        ("study.txt", "hello\n", "not a study file"),
     ],
 )
-def test_a_file_that_is_no_study(prompt: Prompt, name: str, text: str, words: str) -> None:
+def test_a_file_that_is_not_a_study(prompt: Prompt, name: str, text: str, words: str) -> None:
     refused(prompt("run", prompt.write(name, text)), name, words)
 
 
-def test_a_file_that_is_not_there(prompt: Prompt) -> None:
+def test_a_missing_file(prompt: Prompt) -> None:
     refused(prompt("run", "nowhere.py"), "nowhere.py")
 
 
@@ -160,16 +160,16 @@ def test_a_full_disk(prompt: Prompt) -> None:
     assert ran.returncode == 2, ran.stderr
     assert "Traceback" not in ran.stderr
     assert "shoestring: " in ran.stderr
-    assert prompt("run", prompt.study(trials="400")).exit_code == 0, "with room on the disk, it goes on"
+    assert prompt("run", prompt.study(trials="400")).exit_code == 0, "with room on the disk, it resumes"
 
 
-def test_a_name_that_is_nobodys(prompt: Prompt) -> None:
+def test_an_unknown_run_name(prompt: Prompt) -> None:
     for words in (["report"], ["why", "1"], ["export"], ["stop"], ["status"]):
         refused(prompt(*words, "nobody"), "nobody")
         refused(prompt(*words), "there is no run")
 
 
-def test_a_trial_that_is_not_there(prompt: Prompt) -> None:
+def test_an_unknown_trial(prompt: Prompt) -> None:
     assert prompt("run", prompt.study()).exit_code == 0
     refused(prompt("why", "99"), "99", "from 0 to 3")
 
@@ -199,7 +199,7 @@ def prices(*rows: tuple[str, str], zone: str = "us-east-1a") -> str:
         ("missing.json", None, "missing.json"),
     ],
 )
-def test_a_price_file_that_is_not_what_it_should_be(prompt: Prompt, name: str, text: str | None, words: str) -> None:
+def test_an_invalid_price_file(prompt: Prompt, name: str, text: str | None, words: str) -> None:
     if text is not None:
         prompt.write(name, text)
     refused(prompt("simulate", prompt.study(), "--market", name, "--budget", "5", "--deadline", "2h"), words)
@@ -210,14 +210,15 @@ def test_a_price_file_that_ends_before_the_deadline(prompt: Prompt) -> None:
     refused(prompt("simulate", prompt.study(), "--market", "short.json", "--budget", "5", "--deadline", "9d"), "end")
 
 
-# -- the prompt itself -------------------------------------------------------------------------------------------------
+# -- commands and options----------------------------------------------------------------------------------------------
 def test_unknown_commands_and_options_are_usage_errors(prompt: Prompt) -> None:
     assert prompt("fly").exit_code == 2
     assert prompt("run", "x.py", "--wings").exit_code == 2
     assert prompt("why", "seven").exit_code == 2
 
 
-def test_tell_outside_a_job_and_nonsense_told(prompt: Prompt) -> None:
-    refused(prompt("tell", "step=3", "loss=0.2"), "listening")
-    refused(prompt("tell", "loss"), "loss")
-    refused(prompt("tell", "loss=0.2"), "step")
+@pytest.mark.parametrize("command", ["report-metric", "tell"])  # the second is its former name
+def test_reporting_a_metric_outside_a_job_and_in_a_bad_form(prompt: Prompt, command: str) -> None:
+    refused(prompt(command, "step=3", "loss=0.2"), "listening")
+    refused(prompt(command, "loss"), "loss")
+    refused(prompt(command, "loss=0.2"), "step")

@@ -1,4 +1,4 @@
-"""Elastic recipes with what cannot be: a sentence that names the least that would do, and it really does."""
+"""Elastic recipes with what cannot be: a sentence that names the minimum, which really suffices."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ RECIPES = ("seer", "seer_as_printed", "hypersched", "elastic_hyperband", "elasti
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_budget_too_small_for_one_trial_names_the_least_that_would_do_and_that_works(
-    prompt: Prompt, recipe: str
-) -> None:
+def test_a_budget_too_small_for_one_trial_names_the_minimum_and_that_works(prompt: Prompt, recipe: str) -> None:
     words = ("simulate", prompt.study(), "--recipe", recipe, "--max-machines", "4")
     result = prompt(*words, "--budget", "0.001", "--deadline", "1h")
-    refused(result, "a budget of $0.001", "do not allow a single trial", "the least that would do")
+    refused(result, "a budget of $0.001", "do not allow a single trial", "the minimum is")
     assert not Path(".shoestring").exists()
     named = re.search(r"a budget of (\S+) and a deadline of (\S+)\n", result.output)
     assert named is not None, result.output
@@ -45,7 +43,7 @@ def test_a_deadline_too_short_for_one_trial(prompt: Prompt, command: str) -> Non
         ('{"t_mni_s": 60}', ("options.t_mni_s", "t_min_s")),
     ],
 )
-def test_parameters_that_cannot_be(prompt: Prompt, command: str, options: str, words: tuple[str, ...]) -> None:
+def test_impossible_parameters(prompt: Prompt, command: str, options: str, words: tuple[str, ...]) -> None:
     study = prompt.study(recipe='"seer"', options=options)
     refused(prompt(command, study, "--budget", "5", "--deadline", "1h"), *words)
     assert not Path(".shoestring").exists()

@@ -1,4 +1,4 @@
-"""`shoestring bag`: a command and a table at the prompt, on real processes."""
+"""`shoestring bag`: a command and a table, on real processes."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_all_combinations_run_and_come_back_as_a_table(prompt: Prompt) -> None:
     refused(prompt(*words, "more"), "another run named 'sums'", "--fresh")
 
 
-def test_options_after_the_program_are_the_programs(prompt: Prompt) -> None:
+def test_options_after_the_program_belong_to_the_program(prompt: Prompt) -> None:
     result = prompt("bag", "--over", "n=1,2", *ECHO, "--name", "{n}", "--json")
     assert result.exit_code == 0, result.output
     assert [row["output"] for row in results(prompt, "python")] == ["--name 1 --json", "--name 2 --json"]
 
 
-def test_a_whole_command_line_may_be_one_word(prompt: Prompt) -> None:
+def test_a_whole_command_line_may_be_one_argument(prompt: Prompt) -> None:
     result = prompt("bag", "--name", "quoted", "--over", "n=a b,c", "echo 'got {n}'")
     assert result.exit_code == 0, result.output
     assert [row["output"] for row in results(prompt, "quoted")] == ["got a b", "got c"]
@@ -63,7 +63,7 @@ def test_no_value_is_taken_for_shell_code(prompt: Prompt) -> None:
     assert not Path("hit").exists()
 
 
-def test_a_table_at_the_prompt_and_one_beside_a_spec_file(prompt: Prompt) -> None:
+def test_a_table_as_an_option_and_one_beside_a_spec_file(prompt: Prompt) -> None:
     folder = prompt.folder / "sweep"
     folder.mkdir()
     (folder / "params.csv").write_text("temp,tag\n280,007\n300,010\n")
@@ -76,7 +76,7 @@ def test_a_table_at_the_prompt_and_one_beside_a_spec_file(prompt: Prompt) -> Non
         assert [row["output"] for row in results(prompt, name)] == ["280 007", "300 010"]
 
 
-def test_a_simulated_bag_costs_nothing_and_is_kept_beside_it(prompt: Prompt) -> None:
+def test_a_simulated_bag_is_stored_beside_the_real_one(prompt: Prompt) -> None:
     words = ["--over", "n=0..9", "--budget", "5", "--deadline", "2d", "--simulate", "--job-takes", "40m"]
     result = prompt("bag", *words, "--json", "--", "./not-there", "{n}")
     assert result.exit_code == 0, result.output
@@ -121,7 +121,7 @@ def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
         (["--over", "a=1", "--market", "modern", "--", "echo"], "no budget is given"),
     ],
 )
-def test_what_cannot_be_run_is_said(prompt: Prompt, words: list[str], said: str) -> None:
+def test_an_impossible_bag_gets_a_message(prompt: Prompt, words: list[str], said: str) -> None:
     refused(prompt("bag", *words), said)
     assert not Path(".shoestring").exists()
 
@@ -142,28 +142,28 @@ def test_stop_from_another_shell_ends_all_jobs(prompt: Prompt) -> None:
     bag = Study.in_folder(RunFolder(Path(".shoestring/slow")))
     _until(lambda: _told(bag, lambda: len(_logs(bag)) > 0))
     status = prompt("status", "slow")
-    assert "slow: running · 0/100 · for nothing" in status.output, status.output
+    assert "slow: running · 0/100 · free of charge" in status.output, status.output
     stopped = prompt("stop", "slow")
     assert stopped.exit_code == 0, stopped.output
     assert "0 of 100 jobs finished" in stopped.output
     running.wait(timeout=30)
-    assert bag.refresh().status == "concluded"
+    assert bag.refresh().status == "completed"
     assert not bag.state.segments
     pids = [int(log.read_text().split()[0]) for log in _logs(bag)]
     _until(lambda: not any(_alive(pid) for pid in pids))
 
 
-def test_kill_9_and_the_same_command_goes_on_with_what_is_left(prompt: Prompt) -> None:
+def test_after_kill_9_the_same_command_resumes_with_the_jobs_left(prompt: Prompt) -> None:
     words = ["--over", "n=0..7", "--slots", "1", "--", *SLOW, "0.3", "{n}"]
     running = started(*words)
     bag = Study.in_folder(RunFolder(Path(".shoestring/slow")))
     _until(lambda: _told(bag, lambda: bag.state.by_status["finished"] >= 2))
     running.kill()
     running.wait()
-    assert bag.refresh().status == "interrupted"
+    assert bag.refresh().status == "paused"
     result = prompt("bag", "--name", "slow", *words)
     assert result.exit_code == 0, result.output
-    assert "going on with slow" in result.output
+    assert "resuming slow" in result.output
     assert "8 of 8 jobs finished" in result.output
     assert {row["attempts"] for row in results(prompt, "slow")} == {"1"}
 

@@ -1,4 +1,4 @@
-"""Placements that bid, from the prompt: a fitted model is found and remembered, and what is wrong is said."""
+"""Placements that bid, from the command line: a fitted model is found and pinned, and errors get a message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spec(prompt: Prompt, options: str, recipe: str = "spottune") -> str:
     return prompt.write("study.yaml", SPEC.format(options=options, recipe=recipe))
 
 
-def test_a_model_fitted_on_older_prices_is_asked_in_a_simulation_of_later_ones(prompt: Prompt) -> None:
+def test_a_model_fitted_on_older_prices_is_used_in_a_simulation_of_later_ones(prompt: Prompt) -> None:
     fit = ("--examples", "300", "--model", "logistic")
     earlier, later = prices(prompt, "earlier.csv", 3), prices(prompt, "later.csv", 10)
     assert prompt("market", "fit", earlier, "-o", "model.json", *fit).exit_code == 0
@@ -48,14 +48,14 @@ def test_a_model_fitted_on_older_prices_is_asked_in_a_simulation_of_later_ones(p
     refused(prompt("simulate", spec(prompt, "revocations: later.json")), "it would know the future", "--until")
 
 
-def test_a_model_that_is_not_there_or_none_at_all_is_refused(prompt: Prompt) -> None:
+def test_a_missing_or_invalid_model_is_refused(prompt: Prompt) -> None:
     prices(prompt, "later.csv", 10)
     refused(prompt("simulate", spec(prompt, "revocations: model.json")), "cannot be read", "shoestring market fit")
     prompt.write("model.json", "no model")
     refused(prompt("simulate", spec(prompt, "revocations: model.json")), "is not a saved revocation model")
 
 
-def test_the_paper_to_the_letter_runs_and_hourly_moves_are_refused_where_they_mean_nothing(prompt: Prompt) -> None:
+def test_the_printed_algorithm_runs_and_hourly_rotation_is_refused_without_refunds(prompt: Prompt) -> None:
     prices(prompt, "later.csv", 10)
     result = prompt("simulate", spec(prompt, "mcnt: 2", recipe="spottune_as_printed"))
     assert result.exit_code == 0, result.output

@@ -38,7 +38,7 @@ def test_the_digits_in_a_python_file(examples: Prompt) -> None:
     assert "best  Trial " in result.output
 
 
-def test_digits_are_learnt_and_hyper_parameters_matter(prompt: Prompt) -> None:
+def test_digits_are_learnt_and_hyperparameters_matter(prompt: Prompt) -> None:
     good = {"lr": 0.1, "momentum": 0.7, "width": 64, "l2": 1e-5, "batch": 16}
     bad = {"lr": 1e-3, "momentum": 0.0, "width": 8, "l2": 0.1, "batch": 256}
     study = ss.tune(

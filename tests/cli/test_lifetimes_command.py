@@ -18,7 +18,7 @@ PATH = ".//{http://www.w3.org/2000/svg}path"
 
 @pytest.fixture
 def lifetimes(prompt: Prompt) -> str:
-    """Two hundred machines of two types, under a limit of 24 h; the big ones die faster, users stop a third of all."""
+    """Two hundred machines of two types, limit 24 h; the big ones are preempted earlier, a third is released."""
     rng, lines = Random(5), ["machine,zone,launched_at,lifetime_s,taken,limit_s"]
     for number in range(200):
         big = number % 2
@@ -38,7 +38,7 @@ def model(prompt: Prompt, lifetimes: str) -> str:
     return "model.json"
 
 
-def test_what_was_fitted_is_shown_by_age_and_by_kind(prompt: Prompt, model: str) -> None:
+def test_a_fitted_model_is_shown_by_age_and_by_group(prompt: Prompt, model: str) -> None:
     text = prompt("lifetimes", "show", model, "--work", "6h").output
     assert "gone within 6h" in text
     assert "machine  big" in text
@@ -48,16 +48,16 @@ def test_what_was_fitted_is_shown_by_age_and_by_kind(prompt: Prompt, model: str)
     assert told["kinds"]["machine"]["big"]["multiplier"] > told["kinds"]["machine"]["small"]["multiplier"]
 
 
-def test_a_machine_that_dies_faster_has_less_to_live(prompt: Prompt, model: str) -> None:
+def test_a_higher_hazard_gives_a_shorter_mean_lifetime(prompt: Prompt, model: str) -> None:
     def mean_s(*words: str) -> float:
         return float(json.loads(prompt("lifetimes", "show", model, "--json", *words).stdout)["mean_s"])
 
     assert mean_s("--machine", "big") < mean_s() < mean_s("--machine", "small")
 
 
-def test_pictures_are_drawn(prompt: Prompt, lifetimes: str, model: str) -> None:
+def test_plots_are_written(prompt: Prompt, lifetimes: str, model: str) -> None:
     shown = prompt("lifetimes", "show", model, "--data", lifetimes, "--plot", "kinds.svg")
-    assert "drew it to kinds.svg" in shown.output
+    assert "wrote the plot to kinds.svg" in shown.output
     # all machines, two types, a zone and two times of day, each as counted and as fitted
     assert len(ET.fromstring((prompt.folder / "kinds.svg").read_text()).findall(PATH)) == 12
     prompt("lifetimes", "show", model, "--plot", "fitted.svg")
@@ -65,17 +65,17 @@ def test_pictures_are_drawn(prompt: Prompt, lifetimes: str, model: str) -> None:
     judged = prompt(
         "lifetimes", "eval", lifetimes, "--models", "weibull_atom,uniform", "--folds", "2", "--plot", "m.svg"
     )
-    assert "drew them to m.svg" in judged.output
+    assert "wrote the plot to m.svg" in judged.output
     assert len(ET.fromstring((prompt.folder / "m.svg").read_text()).findall(PATH)) == 3
 
 
-def test_models_are_judged_the_best_first(prompt: Prompt, lifetimes: str) -> None:
+def test_models_are_compared_best_first(prompt: Prompt, lifetimes: str) -> None:
     words = ("--models", "exponential,weibull_atom,bathtub_printed", "--folds", "2")
     rows = json.loads(prompt("lifetimes", "eval", lifetimes, *words, "--json").stdout)
     assert rows[0]["model"] == "weibull_atom"
     assert [row["log_likelihood"] for row in rows] == sorted((row["log_likelihood"] for row in rows), reverse=True)
     table = prompt("lifetimes", "eval", lifetimes, *words).output
-    assert table.splitlines()[1].split() == ["model", "log-likelihood", "KS", "mean", "life"]
+    assert table.splitlines()[1].split() == ["model", "log-likelihood", "KS", "mean", "lifetime"]
 
 
 def test_the_papers_procedure_is_there_to_compare(prompt: Prompt, lifetimes: str) -> None:
@@ -84,7 +84,7 @@ def test_the_papers_procedure_is_there_to_compare(prompt: Prompt, lifetimes: str
         assert json.loads(prompt("lifetimes", "show", "paper.json", "--json").stdout)["by"] == "least_squares"
 
 
-def test_ones_own_runs_are_learned_from(prompt: Prompt, lifetimes: str) -> None:
+def test_own_runs_are_used_in_the_fit(prompt: Prompt, lifetimes: str) -> None:
     study = prompt.study(on='"local"', trials="8", max_steps="40")
     ran = prompt(
         "simulate", study, "--name", "mine", "--budget", "20", "--deadline", "12h", "--seconds-per-step", "600",
@@ -99,8 +99,8 @@ def test_ones_own_runs_are_learned_from(prompt: Prompt, lifetimes: str) -> None:
     assert "own" in prompt("lifetimes", "show", "both.json").output
 
 
-def test_what_cannot_be_is_said_in_a_sentence(prompt: Prompt, lifetimes: str, model: str) -> None:
-    refused(prompt("lifetimes", "fit", "-o", "m.json"), "there is nothing to learn from")
+def test_bad_input_gets_a_message(prompt: Prompt, lifetimes: str, model: str) -> None:
+    refused(prompt("lifetimes", "fit", "-o", "m.json"), "there are no lifetimes to fit")
     refused(prompt("lifetimes", "fit", "nowhere.csv", "-o", "m.json"), "there is no such file")
     refused(
         prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--model", "weibul"), "'weibul' is unknown", "weibull"
@@ -108,15 +108,13 @@ def test_what_cannot_be_is_said_in_a_sentence(prompt: Prompt, lifetimes: str, mo
     refused(prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--limit", "soon"), "soon")
     refused(prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--limit", "0"), "--limit must be more than 0")
     refused(prompt("lifetimes", "fit", lifetimes, "-o", "no/such/m.json"), "cannot be written")
-    refused(
-        prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--machines", "huge"), "no machine that was asked for"
-    )
+    refused(prompt("lifetimes", "fit", lifetimes, "-o", "m.json", "--machines", "huge"), "no machine matches")
     refused(prompt("lifetimes", "fit", "--runs", "never", "-o", "m.json"), "there is no run 'never'")
     refused(prompt("lifetimes", "show", lifetimes), "is not a saved lifetime model")
     refused(prompt("lifetimes", "show", "nowhere.json"), "nowhere.json cannot be read")
     refused(prompt("lifetimes", "show", model, "--work", "ever"), "ever")
     refused(prompt("lifetimes", "eval", lifetimes, "--models", "trees"), "'trees' is unknown")
-    refused(prompt("lifetimes", "eval", lifetimes, "--folds", "900"), "200 machines cannot be cut into 900 parts")
+    refused(prompt("lifetimes", "eval", lifetimes, "--folds", "900"), "200 machines cannot be split into 900 folds")
     bad = prompt.write("bad.csv", "lifetime_s,taken\nlong,true\n")
     refused(prompt("lifetimes", "eval", bad), "bad.csv, line 2", "'long' is not a lifetime")
     none_taken = prompt.write("calm.csv", "lifetime_s,taken\n5,no\n6,no\n7,no\n")

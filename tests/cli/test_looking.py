@@ -1,4 +1,4 @@
-"""Looking at a run: status, report, why, export, as text, JSON, page and table."""
+"""Inspecting a run: status, report, why, export, as text, JSON, page and table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.prompt import Prompt
 
 @pytest.fixture
 def ran(prompt: Prompt) -> Prompt:
-    """A simulated study on a market that takes machines away."""
+    """A simulated study on a market with preemptions."""
     spec = "command: echo {lr}\nspace: {lr: {log: [1e-3, 1]}, kind: [a, 2, '<b>']}\nminimize: loss\ntrials: 12\n"
     spec += "max_steps: 9\nbudget: 5\ndeadline: 12h\nmarket: {kind: modern, interruptions_per_hour: 1}\n"
     prompt.write("spec.yaml", spec + "simulate: {seconds_per_step: 600}\n")
@@ -23,11 +23,11 @@ def ran(prompt: Prompt) -> Prompt:
     return prompt
 
 
-def test_status_is_one_line_a_run_or_json(ran: Prompt) -> None:
+def test_status_is_one_line_per_run_or_json(ran: Prompt) -> None:
     text = ran("status").output
     assert "spec-simulated: concluded · 12/12 · best" in text
     told = json.loads(ran("status", "spec-simulated", "--json").stdout)
-    assert told["status"] == "concluded"
+    assert told["status"] == "completed"
     assert "trials" not in told
 
 
@@ -54,10 +54,10 @@ def test_the_page_is_whole_and_escapes_what_users_wrote(ran: Prompt) -> None:
     assert "&lt;b&gt;" in page
 
 
-def test_why_tells_the_decisions_in_words_and_in_order(ran: Prompt) -> None:
+def test_why_explains_the_decisions_in_order(ran: Prompt) -> None:
     best = json.loads(ran("report", "--json").stdout)["best"]["trial"]
     text = ran("why", str(best)).output
-    for word in ("invented: ", "to run until step ", "started on ", "reached step "):
+    for word in ("added: ", "scheduled until step ", "started on ", "reached step "):
         assert word in text
     lines = json.loads(ran("why", str(best), "--json").stdout)
     times = [line["since_start_s"] for line in lines]
@@ -76,7 +76,7 @@ def test_export_writes_the_same_table_in_three_forms(ran: Prompt) -> None:
     assert [row["value"] for row in table] == [pytest.approx(float(row["value"])) for row in rows]
 
 
-def test_export_says_what_is_wrong_with_its_file(ran: Prompt) -> None:
+def test_export_reports_what_is_wrong_with_its_file(ran: Prompt) -> None:
     assert ran("export", "-o", "t.xyz").exit_code == 2
     assert ran("export", "-o", "no/such/folder.csv").exit_code == 2
     assert ran("export", "--format", "parquet").exit_code == 2

@@ -40,7 +40,7 @@ def model(prompt: Prompt, prices: str) -> str:
     return "model.json"
 
 
-def test_what_was_trained_is_shown_with_the_riskiest_market_first(prompt: Prompt, prices: str, model: str) -> None:
+def test_a_trained_model_is_shown_with_the_riskiest_market_first(prompt: Prompt, prices: str, model: str) -> None:
     shown = prompt("market", "show", prices, "--model", model, "--json")
     rows = json.loads(shown.stdout)["markets"]
     assert {row["machine"] for row in rows} == {"m3.medium", "r3.large", "m4.4xlarge"}
@@ -49,8 +49,8 @@ def test_what_was_trained_is_shown_with_the_riskiest_market_first(prompt: Prompt
     assert all(0 <= chance <= 1 for chance in chances)
     text = prompt("market", "show", prices, "--model", model).output
     assert "gone within 1h" in text
-    assert "seen what came after" not in text
-    assert "seen what came after" in prompt("market", "show", prices, "--model", model, "--at", "2025-03-07").output
+    assert "trained on later prices" not in text
+    assert "trained on later prices" in prompt("market", "show", prices, "--model", model, "--at", "2025-03-07").output
 
 
 def test_a_higher_maximum_is_no_riskier(prompt: Prompt, prices: str, model: str) -> None:
@@ -62,23 +62,23 @@ def test_a_higher_maximum_is_no_riskier(prompt: Prompt, prices: str, model: str)
     assert chance("5") < 0.5
 
 
-def test_a_picture_is_drawn(prompt: Prompt, prices: str, model: str) -> None:
+def test_a_plot_is_written(prompt: Prompt, prices: str, model: str) -> None:
     result = prompt("market", "show", prices, "--model", model, "--plot", "risk.svg", "--machines", "r3.large")
-    assert "drew r3.large spot in us-east-1a to risk.svg" in result.output
+    assert "plotted r3.large spot in us-east-1a to risk.svg" in result.output
     picture = ET.fromstring((prompt.folder / "risk.svg").read_text())
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}path")) == 2
 
 
-def test_models_are_judged_walking_forward(prompt: Prompt, prices: str) -> None:
+def test_models_are_compared_by_walk_forward_validation(prompt: Prompt, prices: str) -> None:
     words = ("--models", "trees,frequency", "--windows", "2", "--questions", "200", *FEW)
     rows = json.loads(prompt("market", "eval", prices, *words, "--json").stdout)
     assert {row["model"] for row in rows} == {"trees", "frequency"}
     assert {row["window"] for row in rows} <= {0, 1}
     table = prompt("market", "eval", prices, *words).output
-    assert table.splitlines()[0].split()[:4] == ["maxima", "model", "revoked", "brier"]
+    assert table.splitlines()[0].split()[:4] == ["maxima", "model", "preempted", "brier"]
 
 
-def test_what_cannot_be_is_said_in_a_sentence(prompt: Prompt, prices: str) -> None:
+def test_bad_input_gets_a_message(prompt: Prompt, prices: str) -> None:
     refused(prompt("market", "fit", "nowhere.csv", "-o", "m.json"), "there is no such file")
     refused(prompt("market", "fit", prices, "-o", "m.json", "--model", "tree", *FEW), "'tree' is unknown", "trees")
     refused(prompt("market", "fit", prices, "-o", "m.json", "--until", "soon", *FEW), "'soon' is not a time")

@@ -1,4 +1,4 @@
-"""`shoestring plan`: the plan of recipes that make one, a forecast for all, and what it rests on."""
+"""`shoestring plan`: the plan of recipes that make one, a forecast for all, and its assumptions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def planned(prompt: Prompt, *words: str) -> dict:
     return json.loads(result.stdout)
 
 
-def test_a_forecast_sums_up_simulations_and_keeps_nothing(prompt: Prompt, spec: str) -> None:
+def test_a_forecast_aggregates_simulations_and_stores_nothing(prompt: Prompt, spec: str) -> None:
     told = planned(prompt, spec)
     (asha,) = told["recipes"]
     assert (asha["recipe"], asha["plan"]) == ("asha", None)
@@ -56,23 +56,23 @@ def test_the_same_command_gives_the_same_forecast(prompt: Prompt, spec: str) -> 
     assert planned(prompt, spec) != planned(prompt, spec, "--seed", "7")
 
 
-def test_it_is_shown_as_a_table_with_what_it_rests_on(prompt: Prompt, spec: str) -> None:
+def test_it_is_shown_as_a_table_with_its_assumptions(prompt: Prompt, spec: str) -> None:
     text = prompt("plan", spec, "--runs", "3").stdout
     titles, first, *_ = text.splitlines()
     assert re.split(r" {2,}", titles) == list(TITLES)
     assert first.startswith("asha")
     assert "from 3 simulations, each on another market" in text
-    assert "spot prices and interruptions are drawn" in text
-    assert "a step takes 60 s on four cores, as you said" in text
+    assert "spot prices and preemptions are synthetic" in text
+    assert "a step takes 60 s on four cores, as given" in text
     assert "guessed: do not believe the best value" in text
     assert "next: shoestring simulate spec.yaml" in text
 
 
-def test_the_largest_checkpoint_a_notice_allows_is_told_where_the_size_is(prompt: Prompt, spec: str) -> None:
+def test_the_largest_checkpoint_a_notice_allows_is_shown_if_a_size_is_given(prompt: Prompt, spec: str) -> None:
     small = planned(prompt, spec, "--checkpoint-gb", "1")["rests_on"]["saves"]
     assert re.fullmatch(r"1.0 GB in 11s; a notice of 2m allows checkpoints of up to \S+ GB", small)
     large = planned(prompt, spec, "--checkpoint-gb", "40")["rests_on"]["saves"]
-    assert large.endswith("GB: work since the last periodic save is lost at every revocation")
+    assert large.endswith("GB: work since the last periodic save is lost at every preemption")
     assert "saves" not in planned(prompt, spec)["rests_on"]
 
 
@@ -107,7 +107,7 @@ def test_recipes_are_compared_in_one_table(prompt: Prompt, spec: str) -> None:
     assert [row["recipe"] for row in told["recipes"]] == ["asha", "random", "rubberband"]
 
 
-def test_a_recipe_that_cannot_do_it_is_shown_so_beside_those_that_can(prompt: Prompt, spec: str) -> None:
+def test_an_infeasible_recipe_is_shown_beside_the_others(prompt: Prompt, spec: str) -> None:
     hurried = (spec, "--compare", "rubberband", "--deadline", "4m")
     told = planned(prompt, *hurried)["recipes"]
     assert told[1]["recipe"] == "rubberband"
@@ -115,12 +115,12 @@ def test_a_recipe_that_cannot_do_it_is_shown_so_beside_those_that_can(prompt: Pr
     assert "rubberband: deadline 4m is too short" in prompt("plan", *hurried, "--runs", "1").stdout
 
 
-def test_an_earlier_run_is_what_curves_and_speed_come_from(prompt: Prompt) -> None:
+def test_curves_and_speed_come_from_an_earlier_run(prompt: Prompt) -> None:
     study = prompt.study(name='"before"')
     assert prompt("run", study).exit_code == 0
     told = planned(prompt, study, "--market", "modern", "--budget", "5")
     assert told["rests_on"] == {
-        "prices": "list prices are real; spot prices and interruptions are drawn (modern)",
+        "prices": "list prices are real; spot prices and preemptions are synthetic (modern)",
         "speed": "as in the earlier run",
         "curves": "as in the earlier run",
     }
@@ -132,11 +132,11 @@ def test_a_python_file_is_planned_without_running_its_training(prompt: Prompt) -
 
 
 # -- what cannot be ----------------------------------------------------------------------------------------------------
-def test_bad_input_gets_a_sentence(prompt: Prompt, spec: str) -> None:
+def test_bad_input_gets_a_message(prompt: Prompt, spec: str) -> None:
     refused(prompt("plan", "nowhere.yaml"), "there is no file nowhere.yaml")
     refused(prompt("plan", spec, "--compare", "ashaa"), "recipe='ashaa' is unknown", "asha")
-    refused(prompt("plan", spec, "--recipe", "rubberband", "--deadline", "4m"), "deadline 4m is too short", "least")
-    refused(prompt("plan", spec, "--recipe", "seer", "--budget", "0.1"), "the least that would do is")
+    refused(prompt("plan", spec, "--recipe", "rubberband", "--deadline", "4m"), "deadline 4m is too short", "minimum")
+    refused(prompt("plan", spec, "--recipe", "seer", "--budget", "0.1"), "the minimum is")
     refused(prompt("plan", spec, "--runs", "0"), "--runs")
     refused(prompt("plan", spec, "--seconds-per-step", "-1"), "seconds_per_step=-1 must be more than 0")
     assert not Path(".shoestring").exists()

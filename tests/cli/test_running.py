@@ -1,4 +1,4 @@
-"""The same command again, other budgets, other shells: what a run does over its life."""
+"""The lifecycle of a run: resumed by the same command, with other budgets, stopped from other shells."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_program_in_a_yaml_file_runs_as_real_processes(prompt: Prompt) -> None
     assert "loss 0.25" in result.output
 
 
-def test_a_simulation_is_kept_beside_the_run_and_says_what_it_is_made_of(prompt: Prompt) -> None:
+def test_a_simulation_is_stored_beside_the_run_and_names_its_source(prompt: Prompt) -> None:
     file = prompt.study()
     words = ["--budget", "5", "--deadline", "6h", "--trials", "9"]
     guessed = prompt("simulate", file, *words)
@@ -98,12 +98,12 @@ def test_a_simulation_is_kept_beside_the_run_and_says_what_it_is_made_of(prompt:
     assert "spot" in prompt("report", "study-simulated", "--log").output
 
 
-def test_a_run_that_ran_out_of_money_goes_on_with_more(prompt: Prompt) -> None:
+def test_a_run_out_of_budget_resumes_with_a_larger_one(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"', max_machines="1")
     words = ["run", file, "--market", "modern", "--speedup", "3000", "--deadline", "30h", "--budget"]
     poor = prompt(*words, "0.02")
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
-    assert "no machine can be paid any more" in study.state.ending, poor.output
+    assert "no more machines can be rented" in study.state.ending, poor.output
     assert "A larger --budget" in prompt(*words, "0.02").output
     unfinished = study.state.by_status["finished"]
     assert unfinished < 6
@@ -113,29 +113,29 @@ def test_a_run_that_ran_out_of_money_goes_on_with_more(prompt: Prompt) -> None:
     assert 0.02 < study.state.spent_usd <= 5
 
 
-def test_ctrl_c_pauses_and_the_same_command_goes_on_with_a_larger_budget(prompt: Prompt) -> None:
+def test_ctrl_c_pauses_and_the_same_command_resumes_with_a_larger_budget(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"')
     words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "30h", "--budget"]
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, *words, "3"], stderr=subprocess.PIPE, text=True)
     _until(lambda: _steps(study) > 20)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
-    assert running.returncode == 130, said
-    assert "given back" in said
-    assert "Go on with the same command" in said
+    _, stderr = running.communicate(timeout=30)
+    assert running.returncode == 130, stderr
+    assert "released" in stderr
+    assert "Run the same command to resume" in stderr
     assert study.refresh().status == "paused"
     assert not study.state.leases
 
     result = prompt(*words, "4")
     assert result.exit_code == 0, result.output
-    assert study.refresh().status == "concluded"
+    assert study.refresh().status == "completed"
     assert study.spec.budget_usd == 4
     assert study.state.lost_steps == 0
     assert "you set the budget to $4.00" in str(study.log())
 
 
-def test_kill_9_and_the_same_command_goes_on(prompt: Prompt) -> None:
+def test_after_kill_9_the_same_command_resumes(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="4", max_steps="12", on='"local"')
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
@@ -143,11 +143,11 @@ def test_kill_9_and_the_same_command_goes_on(prompt: Prompt) -> None:
     running.kill()
     running.wait()
     before = study.refresh().state.seq
-    assert study.status == "interrupted"
+    assert study.status == "paused"
     result = prompt("run", file)
     assert result.exit_code == 0, result.output
-    assert "going on with study" in result.output
-    assert study.refresh().status == "concluded"
+    assert "resuming study" in result.output
+    assert study.refresh().status == "completed"
     assert study.state.seq > before
     assert study.best is not None
 
@@ -162,12 +162,12 @@ def test_stop_from_another_shell_ends_a_running_study(prompt: Prompt) -> None:
     result = prompt("stop", "study")
     assert result.exit_code == 0, result.output
     assert running.wait(timeout=30) == 0
-    assert study.refresh().status == "concluded"
-    assert "asked to stop" in study.state.ending
+    assert study.refresh().status == "cancelled"
+    assert "stopped by the user" in study.state.ending
     assert "is over already" in prompt("stop").output
 
 
-def test_stop_ends_a_run_that_nobody_drives(prompt: Prompt) -> None:
+def test_stop_ends_a_run_without_a_controller(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
@@ -175,7 +175,7 @@ def test_stop_ends_a_run_that_nobody_drives(prompt: Prompt) -> None:
     running.kill()
     running.wait()
     assert prompt("stop").exit_code == 0
-    assert study.refresh().status == "concluded"
+    assert study.refresh().status == "completed"
     assert not study.state.leases
 
 
@@ -193,11 +193,24 @@ def _until(happened: object) -> None:
         time.sleep(0.05)
 
 
-def test_help_teaches_and_is_quick(prompt: Prompt) -> None:
+def test_former_names_are_accepted_and_not_shown(prompt: Prompt) -> None:
+    assert prompt("tell", "--help").exit_code == 0
+    assert prompt("serve", "--at-once", "1", "token", "list").exit_code == 0
+    assert prompt("serve", "--max-concurrent-runs", "1", "token", "list").exit_code == 0
+    assert prompt("serve", "--at-once", "-1", "token", "list").exit_code == 2
+    listed = [line.split()[0] for line in prompt("--help").output.partition("Commands:")[2].splitlines() if line]
+    assert "report-metric" in listed
+    assert "tell" not in listed
+    shown = prompt("serve", "--help").output
+    assert "--max-concurrent-runs" in shown
+    assert "--at-once" not in shown
+
+
+def test_help_teaches_and_is_fast(prompt: Prompt) -> None:
     text = prompt("--help").output
     for word in ("shoestring demo", "Exit codes", "130", "SHOESTRING_HOME"):
         assert word in text
-    for command in ("run", "simulate", "status", "report", "why", "export", "stop", "demo", "tell"):
+    for command in ("run", "simulate", "status", "report", "why", "export", "stop", "demo", "report-metric"):
         assert prompt(command, "--help").exit_code == 0
     began = os.times()
     subprocess.run([*SHOESTRING, "--help"], check=True, capture_output=True)

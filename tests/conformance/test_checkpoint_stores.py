@@ -1,4 +1,4 @@
-"""The checkpoint stores we ship keep the laws of checkpoint stores."""
+"""The checkpoint stores we ship satisfy the laws of checkpoint stores."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The journals we ship keep the laws of journals."""
+"""The journals we ship satisfy the laws of journals."""
 
 from pathlib import Path
 

@@ -70,7 +70,7 @@ class Dying:
 
 
 class Repeating:
-    """After a restart, old news come again in any order, mixed with what is new."""
+    """After a restart, old events arrive again in any order, mixed with new ones."""
 
     def __init__(self, inner, rng: random.Random) -> None:
         self.inner, self.rng = inner, rng
@@ -177,8 +177,8 @@ class Overtaking:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_new_events_that_overtake_each_other_break_no_promise(seed: int) -> None:
-    """The journal is another one then, but every promise holds and the run ends."""
+def test_new_events_that_overtake_each_other_break_no_guarantee(seed: int) -> None:
+    """The journal differs then, but every guarantee holds and the run ends."""
     journal = MemoryJournal()
     world = Overtaking(CASE.world(), random.Random(seed))
     state = run(world, journal, recipes.build(CASE.spec), BudgetAndDeadline(), first=[CASE.opening()])

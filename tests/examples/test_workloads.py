@@ -1,5 +1,5 @@
-"""The workloads are what they say: sixteen configurations that learn, slopes that are right, and above all trials that
-nobody can tell were ever interrupted."""
+"""The example workloads: sixteen configurations that learn, correct gradients, and above all resumed trials that equal
+uninterrupted ones to the bit."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def workload(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def few_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """In the files that the real ones would be in: what holds of many holds of few."""
+    """A few images in the files of the real ones: enough for these tests."""
     folder = tmp_path_factory.mktemp("pictures")
-    made_up = workload("linear")["fashion"].__globals__["made_up"](train=1500, test=300)
-    train_x, test_x = ((255 * x).astype(np.uint8) for x in (made_up.train_x, made_up.test_x))
+    generated = workload("linear")["fashion"].__globals__["generated"](train=1500, test=300)
+    train_x, test_x = ((255 * x).astype(np.uint8) for x in (generated.train_x, generated.test_x))
     np.savez(
         folder / "fashion_mnist_20k_5k.npz",
         x_train=train_x,
-        y_train=made_up.train_y,
+        y_train=generated.train_y,
         x_test=test_x,
-        y_test=made_up.test_y,
+        y_test=generated.test_y,
     )
-    np.savez(folder / "mnist_10k.npz", x=train_x, y=made_up.train_y)
+    np.savez(folder / "mnist_10k.npz", x=train_x, y=generated.train_y)
     return folder
 
 
@@ -124,36 +124,36 @@ def test_the_declared_stages_are_those_of_the_learning_rate() -> None:
     assert all(0 < first < second < module["MAX_STEPS"] for first, second in module["STAGES"].values())
 
 
-def test_slopes_of_the_network_are_those_of_its_loss() -> None:
+def test_gradients_of_the_network_are_those_of_its_loss() -> None:
     module = workload("mlp")
     rng = np.random.default_rng(3)
     weights = {name: array.astype(float) for name, array in module["fresh_weights"]().items()}
     x, y = rng.uniform(size=(6, 784)), rng.integers(0, 10, 6)
-    check_slopes(weights, lambda: module["forward"](weights, x)[-1], module["slopes"](weights, x, y), y)
+    check_gradients(weights, lambda: module["forward"](weights, x)[-1], module["gradients"](weights, x, y), y)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_slopes_of_the_convolutional_network_are_those_of_its_loss(version: int) -> None:
+def test_gradients_of_the_convolutional_network_are_those_of_its_loss(version: int) -> None:
     module, config = workload("cnn"), {"version": version, "blocks": 2}
     rng = np.random.default_rng(3)
     weights = {name: array.astype(float) for name, array in module["fresh_weights"](2).items()}
     x, y = rng.uniform(size=(4, 14, 14, 1)), rng.integers(0, 10, 4)
-    slopes = module["slopes"](weights, x, y, config)
-    check_slopes(weights, lambda: module["forward"](weights, x, config)[0], slopes, y)
+    gradients = module["gradients"](weights, x, y, config)
+    check_gradients(weights, lambda: module["forward"](weights, x, config)[0], gradients, y)
 
 
-def check_slopes(weights: dict[str, Any], likely: Any, slopes: dict[str, Any], y: np.ndarray) -> None:
+def check_gradients(weights: dict[str, Any], probabilities: Any, gradients: dict[str, Any], y: np.ndarray) -> None:
     """Against differences of the loss, at a few weights of every layer."""
     rng = np.random.default_rng(4)
-    assert set(slopes) == set(weights)
+    assert set(gradients) == set(weights)
     for name, array in weights.items():
         for place in rng.integers(0, array.size, 3):
             losses = []
             for step in (1e-5, -1e-5):
                 array.flat[place] += step
-                losses.append(-np.log(likely()[np.arange(len(y)), y]).mean())
+                losses.append(-np.log(probabilities()[np.arange(len(y)), y]).mean())
                 array.flat[place] -= step
-            assert slopes[name].flat[place] == pytest.approx((losses[0] - losses[1]) / 2e-5, rel=1e-4, abs=1e-8)
+            assert gradients[name].flat[place] == pytest.approx((losses[0] - losses[1]) / 2e-5, rel=1e-4, abs=1e-8)
 
 
 def test_a_workload_runs_as_a_study_in_processes_of_its_own(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Names of background tasks are on record, so they outlive the modules they were found in."""
+"""Names of background tasks are recorded, so they must stay valid when modules move."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_function_is_named_by_its_module_unless_it_has_a_name_of_its_own() -> 
 def test_a_fresh_process_finds_our_tasks_by_the_names_of_today_and_of_old_journals(recorded: str) -> None:
     assert current_name(recorded) == "trimtuner.suggest"
     code = f"from shoestring.kernel.background import run_task; run_task({recorded!r}, {{}})"
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "KeyError: 'problem'" in asked.stderr  # the function itself, missing what it is to work on
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "KeyError: 'problem'" in done.stderr  # the function itself, missing what it is to work on
 
 
 def test_nothing_unregistered_is_run() -> None:

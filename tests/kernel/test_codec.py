@@ -1,4 +1,4 @@
-"""A turn survives the journal: every class, every value, and the bytes of years ago."""
+"""A turn survives the journal: every class, every value, and the bytes of old versions."""
 
 import math
 import types
@@ -89,7 +89,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("cls", [*EVENTS, *DECISIONS], ids=lambda cls: cls.__name__)
-def test_every_class_comes_back_as_it_was(cls):
+def test_every_class_is_decoded_as_it_was(cls):
     @settings(max_examples=25, deadline=None)
     @given(fact=structs(cls))
     def check(fact):
@@ -101,7 +101,7 @@ def test_every_class_comes_back_as_it_was(cls):
 
 @settings(max_examples=60, deadline=None)
 @given(turn=TURNS, seq=st.integers(1, 2**40), meta=st.dictionaries(TEXTS, st.floats(0, 10), max_size=2))
-def test_entries_come_back_and_give_the_same_bytes_again(turn, seq, meta):
+def test_entries_are_decoded_and_encode_to_the_same_bytes(turn, seq, meta):
     entry = Entry(seq=seq, event=turn[0], decisions=turn[1], meta=meta)
     again = decode_entry(encode_entry(entry))
     assert plain(again) == plain(entry)
@@ -109,7 +109,7 @@ def test_entries_come_back_and_give_the_same_bytes_again(turn, seq, meta):
     assert encode_turn(again.event, again.decisions) == encode_turn(*turn)
 
 
-def test_keys_come_back_in_the_order_they_had():
+def test_keys_are_decoded_in_their_order():
     """A space is sampled and a grid walked in the order of its parameters: resumed runs must not see another."""
     space = from_plain({"width": choice(32, 64), "lr": log(1e-4, 1.0), "batch": choice(8, 16)})
     started = RunStarted(
@@ -131,23 +131,23 @@ def test_measured_times_are_beside_the_turn_not_in_it():
 
 def test_what_is_not_finite_is_found_beside_real_nulls_and_in_plain_data():
     thought = ThoughtReady(at=0.0, name="t", answer=[None, {"deep": [math.inf, None]}, "nan", 2**70])
-    asked = Think(why="w", name="t", question="q", given={"worst": -math.inf, "none": None})
-    event, (decision,) = decode_turn(encode_turn(thought, (asked,)))
+    think = Think(why="w", name="t", question="q", given={"worst": -math.inf, "none": None})
+    event, (decision,) = decode_turn(encode_turn(thought, (think,)))
     assert event == thought
-    assert decision == asked
+    assert decision == think
 
 
 def test_the_bytes_are_json_that_people_can_read():
     report = JobReported(at=1.5, segment="s", job="j", step=1, metrics={"loss": math.nan})
-    assert encode_turn(report, (WindDown(why="enough"),)) == (
+    assert encode_turn(report, (WindDown(reason="completed", why="enough"),)) == (
         b'{"not_finite":[[["event","metrics","loss"],"nan"]],'
         b'"event":{"type":"JobReported/1","at":1.5,"segment":"s","job":"j","step":1,"metrics":{"loss":null}},'
-        b'"decisions":[{"type":"WindDown/1","why":"enough","id":""}]}'
+        b'"decisions":[{"type":"WindDown/2","why":"enough","id":"","reason":"completed"}]}'
     )
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         (b"", "is not JSON"),
         (b'{"event":', "is not JSON"),
@@ -162,8 +162,8 @@ def test_the_bytes_are_json_that_people_can_read():
         (b'{"not_finite":7,"event":{"type":"TimerFired/1","at":1,"name":"t"}}', "is not a recorded turn"),
     ],
 )
-def test_nonsense_is_told_in_words(body, says):
-    with pytest.raises(ValueError, match=says):
+def test_malformed_turns_raise_a_readable_error(body, message):
+    with pytest.raises(ValueError, match=message):
         decode_turn(body)
 
 
@@ -183,7 +183,7 @@ def test_a_later_version_is_recognised_as_one(body):
         decode_turn(body)
 
 
-def test_a_line_that_is_no_entry_is_told_in_words():
+def test_a_malformed_line_raises_a_readable_error():
     for line in (b"", b"{}", b'{"seq":"one","turn":{}}'):
         with pytest.raises(ValueError, match="is not"):
             decode_entry(line)
@@ -244,6 +244,8 @@ OLD_JOURNAL = """
 "feasible":true}]}
 {"event":{"type":"SnapshotReported/1","at":519.0,"segment":"s3","job":"j2","step":0,"fraction":0.0625,\
 "metrics":{"loss":0.5}}}
+{"event":{"type":"TimerFired/1","at":520.0,"name":"deadline"},"decisions":[{"type":"WindDown/2","why":"the deadline is near",\
+"id":"18.0","reason":"deadline_reached"}]}
 """
 
 

@@ -1,4 +1,4 @@
-"""Trials on parts of the data, and what they tell of still smaller parts on their way."""
+"""Trials on data fractions, and their snapshots at smaller fractions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRACTIONS = (1 / 16, 1 / 4, 1.0)
 
 
 def running(fraction: float = 1.0) -> Story:
-    """j0 runs on l0 up to step 9, on a part of the data."""
+    """j0 runs on l0 up to step 9, on a data fraction."""
     run = story(spec=replace(SPEC, fractions=FRACTIONS, seed=7), lease="l0")
     run.add("j0", until_step=9, fraction=fraction)
     run.start("s0", "j0", "l0", running_since=0.0)
@@ -33,7 +33,7 @@ def later(event: e.Event, at: float) -> e.Event:
     return replace(event, at=at)
 
 
-def test_a_job_keeps_its_fraction_for_life() -> None:
+def test_the_data_fraction_of_a_job_never_changes() -> None:
     run = story(spec=SPEC)
     run.order(
         d.AddJob(job="j0", config={}, fraction=0.25, why="the story"), d.AddJob(job="j1", config={}, why="the story")
@@ -43,12 +43,12 @@ def test_a_job_keeps_its_fraction_for_life() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.1, math.nan, math.inf])
-def test_nobody_can_be_given_no_data_or_more_than_there_is(fraction: float) -> None:
+def test_a_data_fraction_outside_0_to_1_is_illegal(fraction: float) -> None:
     with pytest.raises(IllegalDecision, match=f"AddJob gives j0 {fraction} of the data"):
         story().order(d.AddJob(job="j0", config={}, fraction=fraction, why="the story"))
 
 
-def test_a_segment_is_told_the_part_the_seed_and_which_smaller_parts_nobody_knows_yet() -> None:
+def test_a_segment_receives_the_fraction_the_seed_and_the_smaller_fractions_not_observed_yet() -> None:
     run = story(spec=replace(SPEC, fractions=FRACTIONS, seed=7), lease="l0")
     run.add("j0", until_step=9)
     order = start_on(run.view, run.state.jobs["j0"], Packing(leases=("l0",), slots=(1,)))
@@ -60,7 +60,7 @@ def test_a_segment_is_told_the_part_the_seed_and_which_smaller_parts_nobody_know
     assert (order.fraction, order.fractions, order.seed) == (1.0, (1 / 4,), 7)
 
 
-def test_a_trial_on_the_smallest_part_has_nothing_smaller_to_tell_of() -> None:
+def test_a_trial_on_the_smallest_fraction_reports_no_snapshots() -> None:
     run = story(spec=replace(SPEC, fractions=FRACTIONS), lease="l0")
     run.add("j0", until_step=9, fraction=1 / 16)
     order = start_on(run.view, run.state.jobs["j0"], Packing(leases=("l0",), slots=(1,)))
@@ -99,7 +99,7 @@ def test_after_a_restore_the_time_before_the_checkpoint_counts_and_lost_work_doe
     assert run.state.jobs["j0"].snapshots[0.25].seconds == pytest.approx(10.0 + 5.0)
 
 
-def test_a_restored_trial_that_passes_a_part_again_adds_nothing() -> None:
+def test_a_restored_trial_that_passes_a_fraction_again_adds_nothing() -> None:
     run = running()
     run.happened(later(run.snapshot("j0", 1 / 16, 0.5), 4.0))
     run.end("j0", "lost", step=0)
@@ -112,7 +112,7 @@ def test_a_restored_trial_that_passes_a_part_again_adds_nothing() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.25, 0.5, 1.0, 0.0, math.nan])
-def test_only_smaller_parts_than_its_own_are_snapshots(fraction: float) -> None:
+def test_only_smaller_fractions_than_its_own_are_snapshots(fraction: float) -> None:
     run = running(fraction=0.25)
     run.happened(run.snapshot("j0", fraction, 0.1))
     assert run.state.jobs["j0"].snapshots == {}
@@ -135,15 +135,15 @@ def test_a_snapshot_and_a_report_of_one_step_are_two_happenings() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from([1 / 16, 1 / 4, 1 / 2]), max_size=6), st.integers(0, 6))
-def test_snapshots_never_change_what_a_run_comes_to(fractions: list[float], before: int) -> None:
+def test_snapshots_never_change_the_result_of_a_run(fractions: list[float], before: int) -> None:
     """The same run with and without them: the same curve, pace, best and end."""
-    plain, told = running(), running()
-    for run in (plain, told):
+    plain, with_snapshots = running(), running()
+    for run in (plain, with_snapshots):
         for step in range(1, 7):
             run.happened(later(run.report("j0", step, 1 / step), 10.0 * step))
-            if run is told and step == before:
+            if run is with_snapshots and step == before:
                 run.happened(*(later(run.snapshot("j0", part, 0.001), 10.0 * step) for part in fractions))
         run.end("j0", "completed", step=6)
-    told.state.jobs["j0"].snapshots.clear()
-    assert told.state.jobs["j0"] == plain.state.jobs["j0"]
-    assert (told.state.best, told.state.settled) == (plain.state.best, plain.state.settled)
+    with_snapshots.state.jobs["j0"].snapshots.clear()
+    assert with_snapshots.state.jobs["j0"] == plain.state.jobs["j0"]
+    assert (with_snapshots.state.best, with_snapshots.state.settled) == (plain.state.best, plain.state.settled)

@@ -1,4 +1,4 @@
-"""How jobs live: what each event and decision does to them, and how lost work falls back to the last checkpoint."""
+"""The life cycle of jobs: what each event and decision changes, and how a loss falls back to the last checkpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_job_is_first_on_the_books_then_waits_then_runs() -> None:
     assert {s: run.view.count(s) for s in ("paused", "waiting", "running")} == {"paused": 0, "waiting": 0, "running": 1}
 
 
-def test_a_job_that_reached_its_step_rests_there() -> None:
+def test_a_job_that_reached_its_target_step_is_paused() -> None:
     run = story(lease="l0")
     run.add("j0", until_step=3)
     run.start("s0", "j0", "l0")
@@ -42,7 +42,7 @@ def test_a_job_that_reached_its_step_rests_there() -> None:
     assert run.view.settled == [Settled("j0", "paused", 3, 3, 0.4)]
 
 
-def test_a_job_that_did_all_its_steps_is_finished_and_so_is_one_whose_code_says_so() -> None:
+def test_a_job_that_did_all_its_steps_is_finished_and_so_is_one_whose_code_completed() -> None:
     run = running()
     run.end("j0", "reached")
     assert run.state.jobs["j0"].status == "finished"
@@ -87,7 +87,7 @@ def test_lost_work_falls_back_to_the_checkpoint_and_the_same_job_waits_again() -
     run.happened(e.SegmentEnded(at=130.0, segment="s0", step=5, cause="lost"))
     job = run.state.jobs["j0"]
     assert (job.status, job.step, job.lost_steps, run.state.lost_steps) == ("waiting", 2, 3, 3)
-    assert list(job.values) == [0.1, 0.5]  # what was reported of states that are gone is gone
+    assert list(job.values) == [0.1, 0.5]  # reports of lost steps are removed
     assert job.best == 0.1
     assert run.state.lost_s == 130.0  # saved at 0, running since 0
     assert run.view.settled == []
@@ -112,7 +112,7 @@ def test_without_a_checkpoint_a_lost_job_starts_over() -> None:
     assert run.state.jobs["j0"].checkpoint is None
 
 
-def test_a_halted_job_goes_on_from_what_it_saved() -> None:
+def test_a_halted_job_resumes_from_its_checkpoint() -> None:
     run = running()
     run.happened(run.report("j0", 4, 0.1), run.save("j0", 4))
     run.end("j0", "halted", step=4)
@@ -139,21 +139,21 @@ def test_revocations_are_no_failures() -> None:
     assert (job.status, job.failures, job.revocations) == ("waiting", 0, 1)
 
 
-def test_the_last_error_is_kept_in_words() -> None:
+def test_the_last_error_is_kept() -> None:
     run = running()
     run.happened(e.SegmentEnded(at=1.0, segment="s0", step=0, cause="failed", detail="ZeroDivisionError"))
     assert run.state.jobs["j0"].detail == "ZeroDivisionError"
 
 
-def test_a_job_dropped_while_it_runs_stays_dropped_however_its_segment_ends() -> None:
+def test_a_job_pruned_while_it_runs_stays_pruned_however_its_segment_ends() -> None:
     run = running()
     run.order(d.DropJob(job="j0", why="the story"))
     assert list(run.view.draining) == ["s0"]
-    assert run.view.settled == [Settled("j0", "dropped", 0, 9, None)]
+    assert run.view.settled == [Settled("j0", "pruned", 0, 9, None)]
     run.order(d.HaltSegment(segment="s0", grace_s=5.0, why="the story"))
     assert not run.view.draining
     run.end("j0", "reached")
-    assert run.state.jobs["j0"].status == "dropped"
+    assert run.state.jobs["j0"].status == "pruned"
     assert len(run.view.settled) == 1
 
 
@@ -174,7 +174,7 @@ def test_a_paused_job_stays_paused_when_it_has_left() -> None:
     assert not run.view.waiting
 
 
-def test_a_job_told_to_go_further_while_it_runs_waits_for_the_rest() -> None:
+def test_a_job_whose_target_step_rises_while_it_runs_waits_for_the_remaining_steps() -> None:
     run = story(lease="l0")
     run.add("j0", until_step=3)
     run.start("s0", "j0", "l0")
@@ -199,7 +199,7 @@ def test_a_checkpoint_that_turned_out_damaged_gives_way_to_the_one_before() -> N
     assert run.state.jobs["j0"].detail == "does not match its hash"
 
 
-def test_a_dropped_checkpoint_is_forgotten() -> None:
+def test_a_deleted_checkpoint_is_forgotten() -> None:
     run = running()
     run.happened(run.save("j0", 2))
     run.order(d.DropCheckpoint(ref=run.state.jobs["j0"].checkpoint, why="the story"))
@@ -215,8 +215,8 @@ NONSENSE = {
     "a job that runs": d.StartSegment(segment="s1", job="j0", leases=("l0",), config={}, until_step=9, why="x"),
     "a segment out of turn": d.StartSegment(segment="s7", job="j0", leases=("l0",), config={}, until_step=9, why="x"),
     "a segment that is not there": d.HaltSegment(segment="s9", grace_s=1.0, why="x"),
-    "a job nobody knows": d.DropJob(job="j9", why="x"),
-    "tags for a job nobody knows": d.TagJob(job="j9", tags={}, why="x"),
+    "an unknown job to prune": d.DropJob(job="j9", why="x"),
+    "tags for an unknown job": d.TagJob(job="j9", tags={}, why="x"),
 }
 
 
@@ -238,7 +238,7 @@ def test_what_is_over_is_over() -> None:
             run.order(order)
 
 
-def test_what_a_dropped_job_had_not_saved_is_no_loss() -> None:
+def test_unsaved_work_of_a_pruned_job_is_not_lost_work() -> None:
     run = running()
     run.happened(run.report("j0", 3, 0.4))
     run.order(d.DropJob(job="j0", why="a test"))

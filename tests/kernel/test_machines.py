@@ -1,4 +1,4 @@
-"""How machines come and go in the state: grants, notices, bills, accounts, timers, phases."""
+"""Machines in the state: grants, notices, LeaseEnded, accounts, timers, phases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Offer
-from shoestring.testing.story import KEPT, SPEC, SPOT, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, story
 
 WIDE = replace(SPEC, listings=tuple(replace(listing, slots=4) for listing in SPEC.listings))
 
@@ -28,7 +28,7 @@ def test_a_machine_can_be_used_once_it_is_granted() -> None:
     assert list(run.view.with_free_slots) == list(run.view.idle) == ["l0"]
 
 
-def test_slots_are_taken_and_given_back() -> None:
+def test_slots_are_used_and_freed() -> None:
     run = story(spec=WIDE, lease="l0")
     run.add("j0", until_step=9, slots=3)
     run.add("j1", until_step=9, slots=1)
@@ -72,7 +72,7 @@ def test_a_bill_closes_the_account_of_a_machine() -> None:
 
 
 @pytest.mark.parametrize(("cause", "counts"), [("revoked", 1), ("lost", 1), ("released", 0), ("expired", 0)])
-def test_only_what_was_taken_from_us_counts_as_a_revocation(cause, counts: int) -> None:
+def test_only_preempted_and_lost_machines_count_as_revocations(cause, counts: int) -> None:
     run = story(lease="l0", job="j0", running_since=0.0)
     run.happened(e.LeaseEnded(at=60.0, lease="l0", cause=cause, charged_usd=0.0))
     assert (run.state.revocations, run.state.jobs["j0"].revocations) == (counts, counts)
@@ -83,7 +83,7 @@ def test_timers_are_set_moved_fired_and_void_with_their_machine() -> None:
     run.order(d.WakeAt(name="a", at=50.0, why="x"), d.WakeAt(name="b", at=60.0, about="l0", why="x"))
     run.order(d.WakeAt(name="a", at=70.0, why="x"))
     assert run.view.timers == {"a": 70.0, "b": 60.0}
-    run.happened(e.TimerFired(at=50.0, name="a"))  # on its way when it was moved
+    run.happened(e.TimerFired(at=50.0, name="a"))  # already sent when the timer was moved
     assert "a" in run.view.timers
     run.happened(e.TimerFired(at=70.0, name="a"))
     assert "a" not in run.view.timers
@@ -91,15 +91,15 @@ def test_timers_are_set_moved_fired_and_void_with_their_machine() -> None:
     assert run.view.timers == {}
 
 
-def test_thoughts_are_thought_once() -> None:
+def test_a_background_task_runs_once_per_name() -> None:
     run = story()
     thought = d.Think(name="fit", question="m:f", given=None, why="x")
     run.order(thought)
-    assert list(run.view.thinking) == ["fit"]
+    assert list(run.view.background_tasks) == ["fit"]
     with pytest.raises(IllegalDecision):
         run.order(thought)
     run.happened(e.ThoughtReady(at=1.0, name="fit", answer=1))
-    assert not run.view.thinking
+    assert not run.view.background_tasks
 
 
 def test_a_refusal_is_on_record() -> None:
@@ -111,7 +111,7 @@ def test_a_refusal_is_on_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "phase"),
+    ("requests", "phase"),
     [
         (["pause"], "pausing"),
         (["pause", "resume"], "running"),
@@ -120,10 +120,10 @@ def test_a_refusal_is_on_record() -> None:
         (["resume"], "running"),
     ],
 )
-def test_wishes_change_the_phase(wishes, phase: str) -> None:
+def test_user_requests_change_the_phase(requests, phase: str) -> None:
     run = story()
-    for at, wish in enumerate(wishes):
-        run.happened(e.UserAsked(at=float(at), wish=wish))
+    for at, kind in enumerate(requests):
+        run.happened(e.UserAsked(at=float(at), wish=kind))
     assert run.view.phase == phase
 
 
@@ -139,7 +139,7 @@ def test_a_broken_policy_parks_the_run_unless_it_is_ending_anyway() -> None:
     run.happened(e.PolicyBroke(at=1.0, detail="division by zero"))
     assert (run.view.phase, run.view.ending) == ("parking", "division by zero")
     run = story()
-    run.order(d.WindDown(why="done"))
+    run.order(d.WindDown(reason="completed", why="done"))
     run.happened(e.PolicyBroke(at=1.0, detail="division by zero"))
     assert run.view.phase == "winding_down"
 
@@ -155,9 +155,9 @@ def test_a_run_concludes_only_with_empty_hands() -> None:
 
 NONSENSE = {
     "out of turn": request("l7"),
-    "not for sale": request("l1", offer=replace(KEPT, machine="huge")),
+    "not in the listings": request("l1", offer=replace(ON_DEMAND_OFFER, machine="huge")),
     "for less than nothing": replace(request("l1"), max_usd_per_hour=-1.0),
-    "not ours": d.ReleaseLease(lease="l9", why="x"),
+    "an unknown lease": d.ReleaseLease(lease="l9", why="x"),
     "no such lease to extend": d.ExtendLease(lease="l9", end_by=9.0, why="x"),
     "a timer about no lease": d.WakeAt(name="t", at=1.0, about="l9", why="x"),
     "on a full machine": d.StartSegment(
@@ -174,6 +174,6 @@ def test_nonsense_is_illegal(what: str) -> None:
 
 
 def test_a_lease_is_never_shortened() -> None:
-    run = story(lease="l0", guard=lambda _state, wish: wish)
+    run = story(lease="l0", guard=lambda _state, proposed: proposed)
     with pytest.raises(IllegalDecision, match="shorten"):
         run.order(d.ExtendLease(lease="l0", end_by=10.0, why="x"))

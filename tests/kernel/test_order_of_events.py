@@ -1,4 +1,4 @@
-"""After a restart events overtake each other, come twice, or tell of things long closed. The fold takes them all."""
+"""After a restart events overtake each other, come twice, or are about things long closed. The fold accepts all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def running() -> Story:
     return story(lease="l0", job="j0", running_since=0.0)
 
 
-def test_a_bill_that_overtakes_the_news_of_a_death_closes_the_segment() -> None:
+def test_lease_ended_before_segment_ended_closes_the_segment() -> None:
     run = running()
     run.happened(run.report("j0", 2, 0.3), run.save("j0", 2), run.report("j0", 3, 0.2))
     run.happened(e.LeaseEnded(at=60.0, lease="l0", cause="revoked", charged_usd=0.01))
@@ -37,7 +37,7 @@ def test_a_report_of_a_closed_segment_is_old_news() -> None:
     assert run.state.best is None
 
 
-def test_a_checkpoint_told_after_its_segment_ended_still_counts() -> None:
+def test_a_checkpoint_reported_after_its_segment_ended_still_counts() -> None:
     run = running()
     saved = run.save("j0", 4)
     run.end("j0", "lost", step=4)
@@ -48,14 +48,14 @@ def test_a_checkpoint_told_after_its_segment_ended_still_counts() -> None:
     assert len(job.checkpoints) == 1
 
 
-def test_checkpoints_told_in_the_wrong_order_are_kept_in_the_right_one() -> None:
+def test_checkpoints_reported_in_the_wrong_order_are_kept_in_the_right_one() -> None:
     run = running()
     early, late = run.save("j0", 2), run.save("j0", 4)
     run.happened(late, early)
     assert [ref.step for ref in run.state.jobs["j0"].checkpoints] == [2, 4]
 
 
-def test_reports_told_in_the_wrong_order_make_the_same_curve() -> None:
+def test_reports_in_the_wrong_order_make_the_same_curve() -> None:
     run = running()
     reports = [run.report("j0", step, 1 / step) for step in (1, 2, 3, 4)]
     run.happened(reports[2], reports[0], reports[3], reports[1])
@@ -88,12 +88,12 @@ def test_time_never_runs_backwards() -> None:
         e.RevocationNoticed(at=1.0, lease="l9", gone_at=2.0),
         e.SegmentStarted(at=1.0, segment="s9"),
         e.SegmentEnded(at=1.0, segment="s9", step=1, cause="reached"),
-        e.TimerFired(at=1.0, name="nobody set it"),
-        e.ThoughtReady(at=1.0, name="nobody asked", answer=None),
+        e.TimerFired(at=1.0, name="never set"),
+        e.ThoughtReady(at=1.0, name="never requested", answer=None),
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_news_of_what_is_not_there_changes_nothing(event: e.Event) -> None:
+def test_events_about_unknown_things_change_nothing(event: e.Event) -> None:
     run = running()
     before = (run.view.spent_usd, run.view.reserved_usd, dict(run.state.by_status), list(run.state.leases))
     run.happened(event)
@@ -103,7 +103,7 @@ def test_news_of_what_is_not_there_changes_nothing(event: e.Event) -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**9))
 def test_whatever_the_order_the_indexes_stay_true(seed: int) -> None:
-    """All the news of a small run in any order, some of it twice."""
+    """All events of a small run in any order, some of them twice."""
     rng = random.Random(seed)
     run = running()
     run.add("j1", until_step=3)
@@ -133,7 +133,7 @@ def test_whatever_the_order_the_indexes_stay_true(seed: int) -> None:
 def assert_true(run: Story) -> None:
     state = run.state
     assert list(state.waiting) == [job for job in state.waiting if state.jobs[job].status == "waiting"]
-    for status in ("paused", "waiting", "running", "finished", "dropped", "failed"):
+    for status in ("paused", "waiting", "running", "finished", "pruned", "failed"):
         assert state.by_status[status] == sum(job.status == status for job in state.jobs.values())
     assert {job.segment for job in state.jobs.values() if job.segment} == set(state.segments)
     for lease in state.leases.values():
@@ -150,7 +150,7 @@ def test_a_replayed_journal_gives_the_same_state() -> None:
     run.happened(run.report("j0", 2, 0.3), run.save("j0", 2))
     run.order(d.WakeAt(name="x", at=99.0, why="x"))
     run.end("j0", "halted", step=2)
-    left_out = {"feed", "taken"}
+    left_out = {"feed", "decided"}
     ours = {name: repr(value) for name, value in vars(run.state).items() if name not in left_out}
     theirs = {name: repr(value) for name, value in vars(run.replayed()).items() if name not in left_out}
     assert ours == theirs

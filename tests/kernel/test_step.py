@@ -1,4 +1,4 @@
-"""step(): who is asked, in which order, and what is left of a turn that breaks."""
+"""step(): which policies are called, in which order, and what is left of a turn that breaks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView, stable_seed
 from shoestring.storage.journal.memory import MemoryJournal
-from shoestring.testing.story import KEPT, SPEC, SPOT, ConstantPrices, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, ConstantPrices, Story, story
 
 
-class Says:
-    """A policy that decides what it was made to decide, and notes what it was told and what it saw."""
+class Decides:
+    """A policy with fixed decisions, which records what it saw."""
 
     def __init__(self, *decisions: d.Decision, wants: set[Waker] | None = None) -> None:
         self.decisions = decisions
@@ -32,7 +32,7 @@ class Says:
         yield from self.decisions
 
 
-class Breaks(Says):
+class Breaks(Decides):
     def __init__(self, error: Exception, *decisions: d.Decision) -> None:
         super().__init__(*decisions)
         self.error = error
@@ -48,7 +48,7 @@ TICK = e.TimerFired(at=1.0, name="tick")
 
 
 def test_each_policy_sees_what_those_before_it_decided() -> None:
-    first, second = Says(ADD), Says(RUN)
+    first, second = Decides(ADD), Decides(RUN)
     run = story(first, second)
     assert run.tell(TICK) == [ADD, RUN]
     assert (first.saw, second.saw) == ([[]], [["AddJob"]])
@@ -56,34 +56,34 @@ def test_each_policy_sees_what_those_before_it_decided() -> None:
 
 
 def test_decisions_are_stamped_with_entry_and_index() -> None:
-    run = story(Says(ADD, RUN))
+    run = story(Decides(ADD, RUN))
     run.tell(TICK)
     assert [decision.id for decision in run.entries[-1].decisions] == [f"{run.state.seq}.0", f"{run.state.seq}.1"]
 
 
-def test_only_those_who_want_it_are_asked() -> None:
-    deaf = Says(wants={e.LeaseGranted})
+def test_only_policies_that_want_the_event_are_called() -> None:
+    deaf = Decides(wants={e.LeaseGranted})
     run = story(deaf)
     assert run.tell(TICK) == []
     assert deaf.saw == []
 
 
-def test_a_decision_wakes_those_after_it_who_want_it() -> None:
-    before, after = Says(wants={d.AddJob}), Says(RUN, wants={d.AddJob})
-    run = story(before, Says(ADD), after)
+def test_a_decision_wakes_later_policies_that_want_it() -> None:
+    before, after = Decides(wants={d.AddJob}), Decides(RUN, wants={d.AddJob})
+    run = story(before, Decides(ADD), after)
     assert run.tell(TICK) == [ADD, RUN]
     assert before.saw == []
 
 
 def test_the_guard_stands_in_the_middle_of_the_turn() -> None:
-    """What it refuses was never decided: the policy sees the refusal before it says its next word."""
+    """What it refuses was never decided: the policy sees the refusal before it decides further."""
 
-    class Asks(Says):
+    class Requests(Decides):
         def decide(self, state: RunView, event: e.Event):  # noqa: ARG002
             yield d.RequestLease(lease=state.next_lease(), offer=SPOT, end_by=state.now + 5.0, why="too short")
             yield d.TagJob(job="j0", tags={"refusals": state.refusals, "leases": len(state.leases)}, why="seen")
 
-    run = story(Asks(), job="j0")
+    run = story(Requests(), job="j0")
     refused, seen = run.tell(TICK)
     assert isinstance(refused, d.Refused)
     assert refused.wish.why == "too short"
@@ -92,31 +92,31 @@ def test_the_guard_stands_in_the_middle_of_the_turn() -> None:
 
 def test_a_decision_without_a_reason_is_a_bug() -> None:
     with pytest.raises(PolicyError, match="without a why"):
-        story(Says(d.WindDown(why=""))).tell(TICK)
+        story(Decides(d.WindDown(reason="completed", why=""))).tell(TICK)
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (ZeroDivisionError("by zero"), "Breaks broke on TimerFired: ZeroDivisionError: by zero"),
         (SpecError("no such thing", hint="look"), "Breaks on TimerFired: no such thing"),
     ],
 )
-def test_a_policy_that_raises_is_named(error: Exception, says: str) -> None:
-    with pytest.raises(PolicyError, match=says) as caught:
+def test_a_policy_that_raises_is_named(error: Exception, message: str) -> None:
+    with pytest.raises(PolicyError, match=message) as caught:
         story(Breaks(error)).tell(TICK)
     assert caught.value.hint == getattr(error, "hint", "")
 
 
-def test_nonsense_is_told_apart_from_a_crash() -> None:
+def test_an_illegal_decision_is_distinguished_from_a_crash() -> None:
     with pytest.raises(IllegalDecision, match="never added"):
-        story(Says(RUN)).tell(TICK)
+        story(Decides(RUN)).tell(TICK)
 
 
 class Bell:
-    """A world that rings once and knows nothing else."""
+    """A world with a single timer event."""
 
-    feed = ConstantPrices({SPOT: 0.3, KEPT: 1.0})
+    feed = ConstantPrices({SPOT: 0.3, ON_DEMAND_OFFER: 1.0})
 
     def __init__(self) -> None:
         self.done: list[d.Decision] = []
@@ -151,7 +151,7 @@ def test_chance_is_the_same_on_every_replay_and_another_for_every_label_and_entr
 
 
 def test_seeds_are_the_same_in_every_process() -> None:
-    """A journal is taken up by another process, perhaps on another machine: `hash` would differ there."""
+    """A journal is resumed by another process, perhaps on another machine: `hash` would differ there."""
     by_hand = int.from_bytes(blake2b(b"1\x1fa\x1f2", digest_size=8).digest(), "big")
     assert stable_seed(1, "a", 2) == by_hand
     code = "from shoestring.kernel.view import stable_seed; print(stable_seed(1, 'a', 2))"
@@ -162,7 +162,7 @@ def test_seeds_are_the_same_in_every_process() -> None:
         assert int(out.stdout) == by_hand
 
 
-def test_a_memo_lives_with_the_state_and_is_made_again_when_lost() -> None:
+def test_a_memo_is_kept_with_the_state_and_derived_again_when_lost() -> None:
     run: Story = story()
     made: list[int] = []
 
@@ -176,7 +176,7 @@ def test_a_memo_lives_with_the_state_and_is_made_again_when_lost() -> None:
     assert len(made) == 2
 
 
-def test_prices_can_only_be_asked_for_up_to_now() -> None:
+def test_prices_can_only_be_queried_up_to_now() -> None:
     run = story()
     run.happened(e.TimerFired(at=77.0, name="x"))
     assert run.view.usd_per_hour(SPOT) == 0.3

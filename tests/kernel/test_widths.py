@@ -1,4 +1,4 @@
-"""How wide a job runs: gangs over several machines, widths that change on the way, and how fast it went on each."""
+"""How wide a job runs: gangs over several machines, widths that change during the run, and the pace on each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def two_machines_and_a_gang_of_six() -> Story:
     return run
 
 
-def test_a_gang_takes_its_share_of_each_machine_and_gives_it_back() -> None:
+def test_a_gang_uses_its_share_of_each_machine_and_frees_it() -> None:
     run = two_machines_and_a_gang_of_six()
     run.order(gang())
     assert [run.state.leases[lease].free_slots for lease in ("l0", "l1")] == [0, 2]
@@ -75,7 +75,7 @@ def widen(run: Story, slots: int) -> list[d.Decision]:
 def test_a_new_width_stops_a_job_at_its_next_step_and_lets_it_wait_for_its_new_place() -> None:
     run = running_on(1)
     (halt,) = widen(run, 4)
-    assert (halt.segment, halt.grace_s, halt.why) == ("s0", WIDE.slice_s, "its trial goes on with 4 slots")
+    assert (halt.segment, halt.grace_s, halt.why) == ("s0", WIDE.slice_s, "its trial resumes on 4 slots")
     assert run.state.jobs["j0"].status == "running"
     run.happened(run.save("j0", 3))
     run.end("j0", "halted", step=3)
@@ -83,7 +83,7 @@ def test_a_new_width_stops_a_job_at_its_next_step_and_lets_it_wait_for_its_new_p
     assert (job.status, job.slots, job.step) == ("waiting", 4, 3)
 
 
-def test_a_width_taken_back_before_anybody_acted_changes_nothing() -> None:
+def test_a_width_reverted_before_the_segment_halts_changes_nothing() -> None:
     run = running_on(1)
     run.order(d.RunJob(job="j0", until_step=9, slots=4, why="a test"))
     assert list(run.view.draining) == ["s0"]

@@ -1,4 +1,4 @@
-"""A study on real processes under a market that takes machines back: `python restless_study.py STORE STEP_S STEPS`."""
+"""A study on real processes under a market that preempts machines: `python restless_study.py STORE STEP_S STEPS`."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Parts of the data on real processes, under the real controller, on a machine that is taken away."""
+"""Data fractions on real processes, under the real controller, on a machine that is preempted."""
 
 import math
 import time
@@ -25,20 +25,20 @@ SEED = 7
 SPEEDUP, STEPS, STEP_S = 100.0, 18, 0.1
 
 
-class TheFirstIsTaken:
-    """Before its trials can be done, however fast they start; later machines stay, however slowly they do."""
+class FirstIsRevoked:
+    """Before its trials can finish, however fast they start; later machines are never revoked."""
 
     def revoked_at(self, lease, _offer, granted_at, _maximum, /):
         return granted_at + SPEEDUP * STEPS * STEP_S if lease == "l0" else math.inf
 
 
 def loss_on(fraction: float) -> float:
-    """What `user_code.sampled` reports of a part."""
+    """What `user_code.sampled` reports on a fraction."""
     return float(sum(index**2 for index in subsample(100, fraction, SEED).tolist()))
 
 
-def test_trials_on_parts_keep_their_samples_through_a_revocation(tmp_path):
-    provider = market(TheFirstIsTaken(), listings=[listing(SPOT, notice_s=40.0, slots=3)])
+def test_trials_on_data_fractions_keep_their_samples_through_a_revocation(tmp_path):
+    provider = market(FirstIsRevoked(), listings=[listing(SPOT, notice_s=40.0, slots=3)])
     described = spec(
         listings=provider.listings,
         code=Code(function=f"{user_code.__file__}:sampled"),
@@ -62,10 +62,10 @@ def test_trials_on_parts_keep_their_samples_through_a_revocation(tmp_path):
         smaller = [part for part in FRACTIONS if part < job.fraction]
         assert {part: seen.metrics["loss"] for part, seen in job.snapshots.items()} == {x: loss_on(x) for x in smaller}
 
-    told: dict[str, set[float]] = {}
+    reported: dict[str, set[float]] = {}
     for entry in journal.read():
         if isinstance(entry.event, e.SnapshotReported):
-            told.setdefault(entry.event.job, set()).add(entry.event.fraction)
+            reported.setdefault(entry.event.job, set()).add(entry.event.fraction)
         for order in entry.decisions:
             if isinstance(order, d.StartSegment):
-                assert not told.get(order.job, set()) & set(order.fractions), "asked for what it had told"
+                assert not reported.get(order.job, set()) & set(order.fractions), "requested what it had reported"

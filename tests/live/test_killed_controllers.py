@@ -1,4 +1,4 @@
-"""kill -9 for the controller of a real run, again and again: the study ends as if nothing had happened."""
+"""Repeated kill -9 of the controller of a real run: the study ends like an undisturbed one."""
 
 import random
 import subprocess
@@ -34,7 +34,7 @@ def finish(process):
 @pytest.mark.parametrize(
     ("kills", "step_s", "steps"), [(4, 0.02, 20), pytest.param(32, 0.1, 40, marks=pytest.mark.heavy)]
 )
-def test_a_killed_controller_is_followed_by_one_that_ends_the_study_the_same(tmp_path, kills, step_s, steps):
+def test_a_study_ends_the_same_after_its_controller_is_killed(tmp_path, kills, step_s, steps):
     finish(controller(tmp_path / "undisturbed", 0.0, steps))
     rng = random.Random(kills)
     killed = 0
@@ -67,7 +67,7 @@ def test_a_killed_controller_is_followed_by_one_that_ends_the_study_the_same(tmp
     assert not state.leases
     assert state.spent_usd <= 5.0
     every_acknowledged_checkpoint_is_whole(folder, tmp_path / "back")
-    no_step_was_told_twice_by_a_segment(folder)
+    no_segment_reported_a_step_twice(folder)
     until = time.monotonic() + 5
     while processes_of(folder.path) and time.monotonic() < until:
         time.sleep(0.02)
@@ -87,6 +87,6 @@ def every_acknowledged_checkpoint_is_whole(folder, into):
         store.get(ref, into / str(number))
 
 
-def no_step_was_told_twice_by_a_segment(folder):
-    told = [(e.segment, e.step) for entry in folder.entries() if isinstance(e := entry.event, JobReported)]
-    assert len(told) == len(set(told))
+def no_segment_reported_a_step_twice(folder):
+    reported = [(e.segment, e.step) for entry in folder.entries() if isinstance(e := entry.event, JobReported)]
+    assert len(reported) == len(set(reported))

@@ -1,4 +1,4 @@
-"""TrimTuner on real processes of this machine: parts of the data, limits on time and on a metric, an answer."""
+"""TrimTuner on real processes of this machine: data fractions, constraints on time and on a metric, an answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_at_home")
-def test_a_real_run_keeps_its_limits_and_measures_time_itself() -> None:
+def test_a_real_run_satisfies_its_constraints_and_measures_time_itself() -> None:
     import importlib
 
     train = importlib.import_module("sleepy").train

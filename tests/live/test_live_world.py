@@ -1,4 +1,4 @@
-"""LiveWorld: what it makes of time, of people, of slow thoughts, of a backend that fails, and of a past."""
+"""LiveWorld: timers, user requests, background tasks, a backend that fails, and a restart."""
 
 import time
 
@@ -23,19 +23,19 @@ REQUEST = d.RequestLease(lease="l0", offer=OFFER, end_by=START + 900, why="test"
 SEGMENT = d.StartSegment(segment="s0", job="j0", leases=("l0",), config={}, until_step=3, why="test")
 
 
-class Diary:
-    """A backend that writes down what it is asked, tells what the test puts in, and fails when the test says so."""
+class RecordingBackend:
+    """A backend that records its orders, reports the events of the test, and fails when the test says so."""
 
     def __init__(self):
-        self.asked = []
-        self.news = []
+        self.orders = []
+        self.events = []
         self.held = []
         self.fails = []
 
-    def _do(self, *words):
+    def _do(self, *order):
         if self.fails:
             raise self.fails.pop(0)
-        self.asked.append(words)
+        self.orders.append(order)
 
     def acquire(self, request):
         self._do("acquire", request.lease)
@@ -52,12 +52,12 @@ class Diary:
     def plan_saves(self, plan):
         self._do("plan", plan.segment)
 
-    def signal(self, segment, wish, grace_s):
-        self._do(wish, segment, grace_s)
+    def signal(self, segment, action, grace_s):
+        self._do(action, segment, grace_s)
 
     def poll(self):
-        news, self.news = self.news, []
-        return news
+        events, self.events = self.events, []
+        return events
 
     def inventory(self):
         return self.held
@@ -68,25 +68,25 @@ class Diary:
 
 @pytest.fixture
 def backend():
-    return Diary()
+    return RecordingBackend()
 
 
 @pytest.fixture
 def world(backend, tmp_path):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=1000.0)
     world = LiveWorld(
-        backend, clock, None, DirectoryStore(tmp_path / "store"), run_dir=tmp_path, thoughts=InProcessTasks()
+        backend, clock, None, DirectoryStore(tmp_path / "store"), run_dir=tmp_path, background=InProcessTasks()
     )
     yield world
     world.close()
 
 
 def past(*turns):
-    """A past of turns: an event and the decisions it caused."""
-    told = RecordedEvents()
+    """Recorded turns: an event and the decisions it caused."""
+    recorded = RecordedEvents()
     for seq, (event, *decisions) in enumerate(turns, 1):
-        told.replayed(Entry(seq=seq, event=event, decisions=tuple(decisions)))
-    return told
+        recorded.replayed(Entry(seq=seq, event=event, decisions=tuple(decisions)))
+    return recorded
 
 
 def wake(name, at, about=None):
@@ -110,17 +110,17 @@ def test_setting_a_timer_again_moves_it(world):
     assert [world.next_event().name for _ in range(2)] == ["other", "moved"]
 
 
-def test_a_timer_about_a_lease_is_void_once_the_lease_has_ended(world, backend):
+def test_a_timer_about_a_lease_is_cancelled_when_the_lease_ends(world, backend):
     world.carry_out(wake("renew:l0", START + 20, about="l0"))
     world.carry_out(wake("other", START + 40))
-    backend.news = [e.LeaseEnded(at=START + 1, lease="l0", cause="released", charged_usd=0.0)]
+    backend.events = [e.LeaseEnded(at=START + 1, lease="l0", cause="released", charged_usd=0.0)]
     assert [type(world.next_event()) for _ in range(2)] == [e.LeaseEnded, e.TimerFired]
 
 
-def test_what_happened_is_told_in_the_order_it_happened(world, backend):
+def test_events_come_in_the_order_of_their_times(world, backend):
     world.carry_out(wake("between", START + 5))
     time.sleep(0.01)
-    backend.news = [
+    backend.events = [
         e.LeaseGranted(at=START + 7, lease="l1"),
         e.LeaseGranted(at=START + 3, lease="l0"),
     ]
@@ -136,10 +136,10 @@ def test_decisions_go_to_the_backend(world, backend):
         d.SaveCheckpoint(segment="s0", why="test"),
         d.HaltSegment(segment="s0", grace_s=9.0, why="test"),
         d.ReleaseLease(lease="l0", why="test"),
-        d.AddJob(job="j0", config={}, why="none of its business"),
+        d.AddJob(job="j0", config={}, why="not for the backend"),
     ):
         world.carry_out(decision)
-    assert backend.asked == [
+    assert backend.orders == [
         ("acquire", "l0"),
         ("extend", "l0", START + 1800),
         ("start", "s0"),
@@ -158,14 +158,14 @@ def test_a_dropped_checkpoint_leaves_the_store(world, tmp_path):
     assert store.list() == []
 
 
-# -- people ------------------------------------------------------------------------------------------------------------
-def test_a_wish_of_this_process_becomes_an_event(world):
-    world.ask("amend", budget_usd=30.0)
-    asked = world.next_event()
-    assert (asked.wish, asked.budget_usd) == ("amend", 30.0)
+# -- user requests -----------------------------------------------------------------------------------------------------
+def test_a_request_of_this_process_becomes_an_event(world):
+    world.request("amend", budget_usd=30.0)
+    requested = world.next_event()
+    assert (requested.wish, requested.budget_usd) == ("amend", 30.0)
 
 
-def test_a_wish_left_on_file_is_told_once_and_removed_when_the_world_is_left(world, tmp_path):
+def test_a_request_on_file_is_reported_once_and_removed_on_close(world, tmp_path):
     (tmp_path / "asked").mkdir()
     (tmp_path / "asked" / "garbage.json").write_text("{")
     post_request(tmp_path, "stop")
@@ -176,75 +176,75 @@ def test_a_wish_left_on_file_is_told_once_and_removed_when_the_world_is_left(wor
     assert [path.name for path in (tmp_path / "asked").iterdir()] == ["garbage.json"]
 
 
-def test_a_wish_nobody_heard_stays_on_file(world, tmp_path):
+def test_an_undelivered_request_stays_on_file(world, tmp_path):
     post_request(tmp_path, "stop")
     world.close()
     assert len(list((tmp_path / "asked").iterdir())) == 1
 
 
-# -- slow thoughts -----------------------------------------------------------------------------------------------------
+# -- background tasks --------------------------------------------------------------------------------------------------
 @background_task()
 def square(given):
-    print("a library that talks")
+    print("output of a library")
     return {"squared": given["x"] ** 2}
 
 
 @background_task()
-def stumble(given):
+def fail(given):
     raise ZeroDivisionError(given)
 
 
-def think(function, given, name="t"):
+def background(function, given, name="t"):
     return d.Think(name=name, question=task_name(function), given=given, why="test")
 
 
-def test_a_thought_comes_back_as_an_event(world):
-    world.carry_out(think(square, {"x": 3}))
+def test_a_background_result_comes_as_an_event(world):
+    world.carry_out(background(square, {"x": 3}))
     ready = world.next_event()
     assert (ready.name, ready.answer) == ("t", {"squared": 9})
 
 
-def test_a_thought_that_fails_is_a_broken_policy(world):
-    world.carry_out(think(stumble, 1))
+def test_a_failed_background_task_is_a_broken_policy(world):
+    world.carry_out(background(fail, 1))
     broke = world.next_event()
     assert isinstance(broke, e.PolicyBroke)
     assert "ZeroDivisionError" in broke.detail
 
 
-def test_thoughts_in_a_process_beside_come_back_in_order_and_survive_its_death():
-    beside = SubprocessTasks()
+def test_a_subprocess_returns_results_in_order_and_is_restarted_when_it_dies():
+    tasks = SubprocessTasks()
     for x in range(3):
-        beside.ask(think(square, {"x": x}, name=f"t{x}"))
+        tasks.submit(background(square, {"x": x}, name=f"t{x}"))
 
     def wait():
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            if ready := beside.ready():
+            if ready := tasks.ready():
                 return ready[0]
             time.sleep(0.005)
-        raise AssertionError("no thought came")
+        raise AssertionError("no result came")
 
     assert [wait() for _ in range(3)] == [(f"t{x}", {"squared": x * x}, "") for x in range(3)]
-    beside._process.kill()
-    beside.ask(think(square, {"x": 5}))
+    tasks._process.kill()
+    tasks.submit(background(square, {"x": 5}))
     assert "died" in wait().error
-    beside.ask(think(square, {"x": 6}))
+    tasks.submit(background(square, {"x": 6}))
     assert wait().answer == {"squared": 36}
-    beside.close()
+    tasks.close()
 
 
 # -- a backend that fails ----------------------------------------------------------------------------------------------
-def test_what_fails_for_the_moment_is_tried_again_and_not_overtaken(world, backend, monkeypatch):
+def test_transient_failures_are_retried_in_order(world, backend, monkeypatch):
     monkeypatch.setattr(retries, "_FIRST_WAIT_S", 0.01)
     backend.fails = [TransientError("throttled"), TransientError("throttled")]
     world.carry_out(REQUEST)
     world.carry_out(d.ReleaseLease(lease="l0", why="test"))
     world.carry_out(wake("end", world.clock.now() + 150))
     world.next_event()
-    assert backend.asked == [("acquire", "l0"), ("release", "l0")]
+    assert backend.orders == [("acquire", "l0"), ("release", "l0")]
 
 
-def test_what_never_succeeds_pauses_the_run_and_says_so(world, backend, monkeypatch):
+def test_a_decision_that_never_succeeds_pauses_the_run_with_a_reason(world, backend, monkeypatch):
     monkeypatch.setattr(retries, "_FIRST_WAIT_S", 0.0005)
     backend.fails = [TransientError("throttled")] * 8
     world.carry_out(REQUEST)
@@ -253,16 +253,16 @@ def test_what_never_succeeds_pauses_the_run_and_says_so(world, backend, monkeypa
 
 
 @pytest.mark.parametrize("error", [PermanentError("no credentials", hint="log in"), OSError(28, "No space left")])
-def test_what_cannot_be_done_pauses_the_run_at_once(world, backend, error):
+def test_a_permanent_failure_pauses_the_run_at_once(world, backend, error):
     backend.fails = [error]
     world.carry_out(SEGMENT)
-    ended, asked = world.next_event(), world.next_event()
-    assert (ended.segment, ended.cause, asked.wish) == ("s0", "lost", "pause")
+    ended, requested = world.next_event(), world.next_event()
+    assert (ended.segment, ended.cause, requested.wish) == ("s0", "lost", "pause")
     assert len(world.trouble) == 1
 
 
-# -- a past ------------------------------------------------------------------------------------------------------------
-def test_what_the_journal_leaves_open_is_asked_for_again_in_a_sensible_order(world, backend):
+# -- a restart ---------------------------------------------------------------------------------------------------------
+def test_pending_orders_are_issued_again_in_dependency_order(world, backend):
     ref = CheckpointRef(job="j0", step=1, name="j0/000001-s0", size_bytes=1, digest="x")
     saved = e.CheckpointSaved(at=START, segment="s0", job="j0", step=1, ref=ref, took_s=0.0)
     world.attach(
@@ -270,16 +270,16 @@ def test_what_the_journal_leaves_open_is_asked_for_again_in_a_sensible_order(wor
             (e.TimerFired(at=START, name="a"), REQUEST, wake("fired", START + 10), wake("armed", START + 20)),
             (e.LeaseGranted(at=START, lease="l0"), SEGMENT, d.SaveCheckpoint(segment="s0", why="answered below")),
             (saved, d.ExtendLease(lease="l0", end_by=START + 1800, why="test")),
-            (e.TimerFired(at=START + 10, name="fired"), think(square, {"x": 1})),
+            (e.TimerFired(at=START + 10, name="fired"), background(square, {"x": 1})),
         )
     )
-    assert backend.asked == [("acquire", "l0"), ("extend", "l0", START + 1800), ("start", "s0")]
-    told = [world.next_event() for _ in range(2)]
-    assert {type(event) for event in told} == {e.ThoughtReady, e.TimerFired}
-    assert [event.name for event in told if isinstance(event, e.TimerFired)] == ["armed"]
+    assert backend.orders == [("acquire", "l0"), ("extend", "l0", START + 1800), ("start", "s0")]
+    events = [world.next_event() for _ in range(2)]
+    assert {type(event) for event in events} == {e.ThoughtReady, e.TimerFired}
+    assert [event.name for event in events if isinstance(event, e.TimerFired)] == ["armed"]
 
 
-def test_what_is_over_is_not_asked_for_again(world, backend):
+def test_completed_orders_are_not_issued_again(world, backend):
     world.attach(
         past(
             (e.TimerFired(at=START, name="a"), REQUEST, wake("renew:l0", START + 20, about="l0")),
@@ -288,15 +288,15 @@ def test_what_is_over_is_not_asked_for_again(world, backend):
             (e.LeaseEnded(at=START, lease="l0", cause="released", charged_usd=1.0),),
         )
     )
-    assert backend.asked == []
+    assert backend.orders == []
     assert world._timers == {}
 
 
-def test_machines_the_journal_knows_nothing_of_are_given_back_without_a_word(world, backend):
+def test_machines_the_journal_does_not_know_are_released_without_events(world, backend):
     backend.held = ["l0", "l7"]
     world.attach(past((e.TimerFired(at=START, name="a"), REQUEST)))
-    assert backend.asked == [("acquire", "l0"), ("release", "l7")]
-    backend.news = [
+    assert backend.orders == [("acquire", "l0"), ("release", "l7")]
+    backend.events = [
         e.LeaseEnded(at=START, lease="l7", cause="released", charged_usd=0.0),
         e.LeaseGranted(at=START + 1, lease="l0"),
     ]

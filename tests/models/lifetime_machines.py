@@ -20,7 +20,7 @@ def machines(
     launches = rng.uniform(0.0, days * 24 * H, count)
     return LifetimeRecords.of(
         LifetimeRecord(
-            seconds=min(life, stop), taken=bool(life <= stop), launched_at=launch, limit_s=model.limit_s, machine="m"
+            seconds=min(life, stop), revoked=bool(life <= stop), launched_at=launch, limit_s=model.limit_s, machine="m"
         )
         for life, stop, launch in zip(lifetimes.tolist(), stops.tolist(), launches.tolist(), strict=True)
     )

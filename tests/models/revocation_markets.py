@@ -11,7 +11,7 @@ from shoestring.market.catalog import catalog
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.simulated import synthetic_prices as synthetic
 from shoestring.models.revocation.examples import Examples, draw, mixed_times
-from shoestring.models.revocation.model import Questions
+from shoestring.models.revocation.model import Queries
 from shoestring.models.revocation.price_arrays import Markets
 
 DAY = 86400.0
@@ -30,8 +30,8 @@ def market(times: Sequence[float], prices: Sequence[float], on_demand: float = 1
     return Markets.of_book(PriceBook({offer(): trace}), {offer(): on_demand})
 
 
-def question(markets: Markets, at: float, maximum: float, within_s: float = 3600.0) -> Questions:
-    return Questions.about(markets, np.array([0]), np.array([START + at]), np.array([maximum]), within_s)
+def question(markets: Markets, at: float, maximum: float, within_s: float = 3600.0) -> Queries:
+    return Queries.about(markets, np.array([0]), np.array([START + at]), np.array([maximum]), within_s)
 
 
 def auction_book(days: float = 12.0, seed: int = 3) -> tuple[PriceBook, dict[Offer, float]]:

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.models.curves.blend import earned
+from shoestring.models.curves.blend import laws_weight
 from shoestring.models.curves.facts import CurveStage, diverged, recent_movement
 from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT, curve_model
 from shoestring.policies.search.theta.policy import CURVES
@@ -149,17 +149,17 @@ def test_the_blend_goes_half_the_way_of_laws_that_held_before() -> None:
 def test_the_blend_stays_where_laws_were_wrong_before() -> None:
     """It fell for 25 steps, and has risen since: what was foretold in the middle did not come true at all."""
     values = noisy(lambda step: 1.0 / min(step, 25) + 0.01 * max(0, step - 25), 50, noise=1e-4)
-    assert earned(stretch_of(values), 100.0) == 0.0
+    assert laws_weight(stretch_of(values), 100.0) == 0.0
     assert curve_model().predict(range(1, 51), values, 100, "minimize").mean == values[-1]
 
 
 def test_what_drowns_in_noise_proves_nothing() -> None:
     values = noisy(lambda step: 0.5 - 1e-6 * step, 50, noise=0.1)
-    assert earned(stretch_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
+    assert laws_weight(stretch_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
 
 
 def test_a_curve_without_a_past_is_given_the_benefit_of_the_doubt() -> None:
-    assert earned(stretch_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
+    assert laws_weight(stretch_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
 
 
 @pytest.mark.parametrize("name", ALL)

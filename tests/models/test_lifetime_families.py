@@ -36,8 +36,8 @@ shapes = st.floats(0.3, 3.0)
 @st.composite
 def kaplan_meiers(draw: st.DrawFn) -> KaplanMeier:
     lifetimes = draw(st.lists(st.tuples(hours, st.booleans()), min_size=1, max_size=12))
-    seconds, taken = np.array([life for life, _ in lifetimes]), np.array([gone for _, gone in lifetimes])
-    return KaplanMeier.of(seconds, taken, draw(limits))
+    seconds, revoked = np.array([life for life, _ in lifetimes]), np.array([gone for _, gone in lifetimes])
+    return KaplanMeier.of(seconds, revoked, draw(limits))
 
 
 FORMULAS = st.one_of(
@@ -244,8 +244,8 @@ def test_machines_that_were_given_back_count_as_alive() -> None:
 
 
 def test_kaplan_and_meier_are_right_at_every_death_and_leave_the_limit_to_itself() -> None:
-    seconds, taken = np.array([1.0, 2.0, 3.0, 25.0]) * H, np.array([True, False, True, True])
-    model = KaplanMeier.of(seconds, taken, 24 * H)
+    seconds, revoked = np.array([1.0, 2.0, 3.0, 25.0]) * H, np.array([True, False, True, True])
+    model = KaplanMeier.of(seconds, revoked, 24 * H)
     np.testing.assert_allclose(model.survival([H, 3 * H]), [0.75, 0.375])
     assert float(model.reached(24 * H)) == pytest.approx(0.375)
     assert float(model.survival(24 * H)) == 0.0

@@ -51,7 +51,7 @@ def test_an_exponential_is_exposure_over_deaths() -> None:
     seen = machines(Exponential(scale_s=8 * H), 400)
     found = fit("exponential", seen)
     assert isinstance(found, Exponential)
-    assert found.scale_s == pytest.approx(seen.seconds.sum() / seen.taken.sum(), rel=1e-4)
+    assert found.scale_s == pytest.approx(seen.seconds.sum() / seen.revoked.sum(), rel=1e-4)
 
 
 def test_a_weibull_without_a_limit_is_found_again() -> None:
@@ -94,7 +94,7 @@ def test_least_squares_come_near_to_the_share_of_those_taken_away() -> None:
 def test_the_likelihood_of_each_machine_is_what_is_known_of_it() -> None:
     model = Weibull(scale_s=100 * H, shape=0.5, limit_s=24 * H)
     lifetimes = [(2 * H, True), (24.4 * H, True), (5 * H, False), (24.1 * H, False)]
-    seen = LifetimeRecords.of(LifetimeRecord(seconds, taken, limit_s=24 * H) for seconds, taken in lifetimes)
+    seen = LifetimeRecords.of(LifetimeRecord(seconds, revoked, limit_s=24 * H) for seconds, revoked in lifetimes)
     reached = math.log(float(model.reached(24 * H)))
     np.testing.assert_allclose(
         log_likelihoods(model, seen),
@@ -140,7 +140,7 @@ def test_lifelines_finds_the_same() -> None:
     seen = machines(Weibull(scale_s=10 * H, shape=0.7), 500)
     hours = seen.seconds / H
 
-    theirs = lifelines.WeibullFitter().fit(hours, seen.taken)
+    theirs = lifelines.WeibullFitter().fit(hours, seen.revoked)
     ours = fit("weibull", seen)
     assert isinstance(ours, Weibull)
     assert ours.shape == pytest.approx(theirs.rho_, rel=1e-3)
@@ -150,11 +150,11 @@ def test_lifelines_finds_the_same() -> None:
     exponential = fit("exponential", seen)
     assert isinstance(exponential, Exponential)
     assert exponential.scale_s / H == pytest.approx(
-        lifelines.ExponentialFitter().fit(hours, seen.taken).lambda_, rel=1e-3
+        lifelines.ExponentialFitter().fit(hours, seen.revoked).lambda_, rel=1e-3
     )
 
-    counted = lifelines.KaplanMeierFitter().fit(hours, seen.taken)
-    deaths = np.sort(hours[seen.taken])
+    counted = lifelines.KaplanMeierFitter().fit(hours, seen.revoked)
+    deaths = np.sort(hours[seen.revoked])
     np.testing.assert_allclose(
         fit("kaplan_meier", seen).survival(deaths * H), counted.survival_function_at_times(deaths), atol=1e-9
     )

@@ -17,10 +17,10 @@ from shoestring.models.lifetimes.fit import MODELS
 from shoestring.models.lifetimes.groups import (
     LifetimeGroup,
     ScaledHazard,
-    kinds_of,
-    likely_strength,
+    fit_groups,
+    fitted_strength,
     multiplier_in_run,
-    own_kind,
+    own_group,
     scaled,
     shrunk,
     time_of_day,
@@ -42,7 +42,7 @@ def mixed(*kinds: tuple[str, str, float, int]) -> LifetimeRecords:
         parts.append(replace(some, machine=(machine,) * count, zone=(zone,) * count))
     return LifetimeRecords(
         seconds=np.concatenate([part.seconds for part in parts]),
-        taken=np.concatenate([part.taken for part in parts]),
+        revoked=np.concatenate([part.revoked for part in parts]),
         machine=tuple(name for part in parts for name in part.machine),
         zone=tuple(name for part in parts for name in part.zone),
         launched_at=np.concatenate([part.launched_at for part in parts]),
@@ -73,7 +73,7 @@ def test_types_and_zones_are_told_apart() -> None:
         ("large", "rest", 2.0, 100),
         ("small", "rest", 1.0, 600),
     )
-    by_trait = {kinds.trait: kinds for kinds in kinds_of(BASE, seen)}
+    by_trait = {kinds.trait: kinds for kinds in fit_groups(BASE, seen)}
     types, zones = by_trait["machine"], by_trait["zone"]
     assert types.multiplier("large") / types.multiplier("small") == pytest.approx(2.0, rel=0.25)
     assert zones.multiplier("crowd") / zones.multiplier("rest") == pytest.approx(1.0, abs=0.25)
@@ -82,7 +82,7 @@ def test_types_and_zones_are_told_apart() -> None:
 
 def test_a_kind_of_which_little_was_seen_stays_near_the_others() -> None:
     seen = mixed(("usual", "z", 1.0, 500), ("other", "z", 1.3, 500), ("rare", "z", 8.0, 3))
-    types = kinds_of(BASE, seen)[0]
+    types = fit_groups(BASE, seen)[0]
     rare = types.kinds["rare"]
     assert abs(math.log(types.multiplier("rare"))) < abs(math.log(rare.deaths / rare.expected))
 
@@ -90,9 +90,9 @@ def test_a_kind_of_which_little_was_seen_stays_near_the_others() -> None:
 def test_kinds_that_differ_by_chance_alone_are_held_together() -> None:
     alike = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (98.0, 103.0, 100.0, 99.0)]
     apart = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (20.0, 210.0, 100.0, 70.0)]
-    assert likely_strength(alike) > 1000
-    assert likely_strength(apart) < 20
-    assert likely_strength(alike[:1]) > 1000
+    assert fitted_strength(alike) > 1000
+    assert fitted_strength(apart) < 20
+    assert fitted_strength(alike[:1]) > 1000
 
 
 def test_the_time_of_launch_is_local_and_never_that_of_the_end() -> None:
@@ -117,7 +117,7 @@ def test_ones_own_machines_move_the_published_figures_as_far_as_they_are_many() 
 
 def test_one_model_for_each_machine() -> None:
     with pytest.raises(SpecError, match="1 models for 3 machines"):
-        own_kind([BASE], machines(BASE, 3))
+        own_group([BASE], machines(BASE, 3))
 
 
 def test_a_run_learns_from_its_leases_and_accounts() -> None:

@@ -13,7 +13,7 @@ from shoestring.kernel.decisions import Decision, RequestLease
 from shoestring.kernel.events import Event, LeaseEnded, LeaseGranted, UserAsked
 from shoestring.kernel.history import Entry
 from shoestring.kernel.types import EndCause, LeaseId, Offer
-from shoestring.models.lifetimes.from_journal import machines_seen
+from shoestring.models.lifetimes.from_journal import lifetimes_of_run
 from shoestring.models.lifetimes.model import HOUR_S
 from shoestring.models.lifetimes.records import LifetimeRecord, LifetimeRecords, read_lifetimes
 
@@ -36,7 +36,7 @@ small,there,,7200,0,86400
 """
     seen = read_lifetimes(written(tmp_path, text))
     assert seen.seconds.tolist() == [3600.0, 90000.5, 7200.0]
-    assert seen.taken.tolist() == [True, True, False]
+    assert seen.revoked.tolist() == [True, True, False]
     assert seen.at_limit.tolist() == [False, True, False]
     assert seen.by_chance.tolist() == [True, False, False]
     assert seen.machine == ("big", "small", "small")
@@ -53,7 +53,7 @@ a,n1-highcpu-2,us-east1-b,2019-02-18 16:57:37.265,2019-02-18 18:15:05.966,4648.7
 b,n1-highcpu-2,us-east1-b,2019-02-18 16:57:37.265,2019-02-18 18:15:05.966,4648.7,False,user_stop,idle
 """
     seen = read_lifetimes(written(tmp_path, text, "google.csv.gz"))
-    assert seen.taken.tolist() == [True, False]
+    assert seen.revoked.tolist() == [True, False]
     assert seen.limit_s == 24 * H
 
 
@@ -112,7 +112,7 @@ def ended(lease: str, at: float, cause: EndCause) -> tuple[Event, tuple[Decision
 
 def test_machines_of_a_run_count_from_their_grant_to_their_end() -> None:
     seen = list(
-        machines_seen(
+        lifetimes_of_run(
             journal(
                 *(asked(lease, 0.0) for lease in ("l0", "l1", "l2", "l3", "l4")),
                 *(granted(lease, 60.0) for lease in ("l0", "l1", "l2", "l3")),
@@ -124,7 +124,12 @@ def test_machines_of_a_run_count_from_their_grant_to_their_end() -> None:
             )
         )
     )
-    assert [(one.seconds, one.taken) for one in seen] == [(600.0, True), (700.0, False), (800.0, True), (930.0, False)]
+    assert [(one.seconds, one.revoked) for one in seen] == [
+        (600.0, True),
+        (700.0, False),
+        (800.0, True),
+        (930.0, False),
+    ]
     assert {(one.machine, one.zone, one.launched_at) for one in seen} == {("m5.large", "us-east-1a", 60.0)}
 
 
@@ -132,4 +137,4 @@ def test_machines_that_nobody_could_have_taken_tell_nothing() -> None:
     sure = Offer(provider="aws", zone="us-east-1a", machine="m5.large", spot=False)
     ours = Offer(provider="local", zone="here", machine="this-machine", spot=True)
     turns = (asked("l0", 0.0, sure), granted("l0", 1.0), asked("l1", 2.0, ours), granted("l1", 3.0))
-    assert list(machines_seen(journal(*turns))) == []
+    assert list(lifetimes_of_run(journal(*turns))) == []

@@ -7,13 +7,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from benchmarks.lifetimes import gain_error
 from benchmarks.tables import data_folder
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.families import Exponential, Weibull
 from shoestring.models.lifetimes.fit import DEFAULT, fit
 from shoestring.models.lifetimes.model import HOUR_S
 from shoestring.models.lifetimes.records import read_lifetimes
-from shoestring.models.lifetimes.scores import cross_validated, folds, gain_error, ks_of_shares
+from shoestring.models.lifetimes.scores import cross_validated, folds, ks_of_shares
 from tests.models.lifetime_machines import machines
 
 H = HOUR_S

@@ -64,9 +64,9 @@ def test_spells_above_the_maximum_are_counted() -> None:
 
 
 def test_leases_that_would_have_ended_are_those_begun_less_than_h_before_a_crossing() -> None:
-    asked = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5)
-    seen = asked.markets.windows(asked.market, asked.at - DAY, asked.at)
-    ended, begun = ended_so(asked, seen)
+    queries = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5)
+    seen = queries.markets.windows(queries.market, queries.at - DAY, queries.at)
+    ended, begun = ended_so(queries, seen)
     assert ended[0] == HOUR, "those of the second hour"
     assert begun[0] == 4 * HOUR, "two hours before the spell and two after it; the last hour is not decided yet"
 
@@ -90,9 +90,9 @@ def test_nothing_is_learned_in_the_61_minutes_before_the_end() -> None:
     markets = auction()
     end = START + 5 * DAY
     found = draw(markets, START, end, 2000, np.random.default_rng(0))
-    assert found.asked.at.max() <= end - 61 * 60
-    assert found.asked.at.min() >= START + DAY
-    assert (found.asked.price_now() <= found.asked.max_usd_per_hour).all()
+    assert found.queries.at.max() <= end - 61 * 60
+    assert found.queries.at.min() >= START + DAY
+    assert (found.queries.price_now() <= found.queries.max_usd_per_hour).all()
 
 
 def test_a_moment_before_the_first_record_is_refused() -> None:

@@ -65,8 +65,8 @@ def test_as_printed_equation_3_is_worse() -> None:
 
 
 def test_the_past_of_revpred_does_not_see_the_maximum_and_that_of_tributary_does() -> None:
-    asked = question(market([0, 3600], [0.2, 0.3]), 7200, 0.5)
-    told = inputs(random_net(apart=True), asked)
+    queries = question(market([0, 3600], [0.2, 0.3]), 7200, 0.5)
+    told = inputs(random_net(apart=True), queries)
     changed = told.copy()
     changed[:, :-1, 6] += 1.0
     assert told.shape == (1, 60, 7)
@@ -110,8 +110,8 @@ def test_the_same_seed_trains_the_same_network_and_it_can_be_saved(fit: object) 
     model = fit(found, seed=3, effort=SMALL)
     assert model == fit(found, seed=3, effort=SMALL)
     kept = SavedModel(name="net", trained_from=0.0, trained_until=1.0, examples=200, revoked_share=0.1, model=model)
-    asked = few(30).asked
-    assert (decoded(encoded(kept)).model.chance(asked) == model.chance(asked)).all()
+    queries = few(30).queries
+    assert (decoded(encoded(kept)).model.chance(queries) == model.chance(queries)).all()
 
 
 @pytest.mark.heavy

@@ -15,7 +15,7 @@ from shoestring.errors import DataError, MissingExtra, SpecError
 from shoestring.kernel.types import Offer, PriceHistory
 from shoestring.models.revocation.features import summary
 from shoestring.models.revocation.frequency import EmpiricalFrequency
-from shoestring.models.revocation.model import AnyCause, Questions, chance_of
+from shoestring.models.revocation.model import AnyCause, Queries, chance_of
 from shoestring.models.revocation.rates import AvailabilityFrequency, InterruptionPrior, per_hour_of
 from shoestring.models.revocation.saved import SavedModel, decoded, encoded, fit
 from shoestring.models.revocation.scores import scores
@@ -39,14 +39,14 @@ def saved(name: str = "frequency") -> SavedModel:
 
 # -- frequency ---------------------------------------------------------------------------------------------------------
 def test_the_frequency_is_that_of_the_past_with_a_little_prior() -> None:
-    asked = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5)
+    queries = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5)
     model = EmpiricalFrequency(prior_chance=0.1, prior_s=2 * HOUR)
-    assert model.chance(asked)[0] == pytest.approx((1 + 0.1 * 2) / (4 + 2))
+    assert model.chance(queries)[0] == pytest.approx((1 + 0.1 * 2) / (4 + 2))
 
 
 def test_a_price_above_the_maximum_means_that_the_machine_is_gone() -> None:
-    asked = question(market([0, HOUR], [0.2, 0.9]), 2 * HOUR, 0.5)
-    assert EmpiricalFrequency().chance(asked)[0] == 1.0
+    queries = question(market([0, HOUR], [0.2, 0.9]), 2 * HOUR, 0.5)
+    assert EmpiricalFrequency().chance(queries)[0] == 1.0
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ def test_an_offer_without_a_trace_has_the_prior() -> None:
 
 
 def test_causes_that_know_nothing_of_each_other_multiply() -> None:
-    asked = question(market([0], [0.2]), HOUR, 0.5)
+    queries = question(market([0], [0.2]), HOUR, 0.5)
     half = InterruptionPrior(otherwise_per_hour=math.log(2))
-    assert AnyCause((half, half)).chance(asked)[0] == pytest.approx(0.75)
+    assert AnyCause((half, half)).chance(queries)[0] == pytest.approx(0.75)
 
 
 def test_one_question_is_asked_of_a_history() -> None:
@@ -111,10 +111,10 @@ def test_no_time_is_no_question() -> None:
 def test_the_trees_say_what_scikit_learn_says() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     found = examples(auction())
-    figures = summary(found.asked)
-    learner = ensemble.HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(figures, found.revoked)
-    ours = expit(exported(learner).raw(figures))
-    np.testing.assert_allclose(ours, learner.predict_proba(figures)[:, 1], rtol=0, atol=1e-12)
+    features = summary(found.queries)
+    learner = ensemble.HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(features, found.revoked)
+    ours = expit(exported(learner).raw(features))
+    np.testing.assert_allclose(ours, learner.predict_proba(features)[:, 1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["trees", "logistic"])
@@ -122,10 +122,10 @@ def test_what_was_learned_beats_the_base_rate_on_days_not_seen(name: str) -> Non
     pytest.importorskip("sklearn")
     markets = auction(days=24)
     found = examples(markets, 6000)
-    early = np.flatnonzero(found.asked.at + found.asked.within_s < START + 16 * DAY)
-    late = np.flatnonzero(found.asked.at > START + 16 * DAY)
-    model = fit(name, type(found)(found.asked.pick(early), found.revoked[early]))
-    assert scores(model.chance(found.asked.pick(late)), found.revoked[late]).skill > 0.1
+    early = np.flatnonzero(found.queries.at + found.queries.within_s < START + 16 * DAY)
+    late = np.flatnonzero(found.queries.at > START + 16 * DAY)
+    model = fit(name, type(found)(found.queries.pick(early), found.revoked[early]))
+    assert scores(model.chance(found.queries.pick(late)), found.revoked[late]).skill > 0.1
 
 
 def test_more_time_and_a_lower_maximum_are_never_safer_to_the_trees() -> None:
@@ -133,7 +133,7 @@ def test_more_time_and_a_lower_maximum_are_never_safer_to_the_trees() -> None:
     markets = auction()
     model = fit_trees(examples(markets), rounds=40)
     zeros, at = np.zeros(20, dtype=np.int64), np.full(20, START + 9 * DAY)
-    longer = Questions.about(markets, zeros, at, np.full(20, 0.05), np.linspace(300, 6 * HOUR, 20))
+    longer = Queries.about(markets, zeros, at, np.full(20, 0.05), np.linspace(300, 6 * HOUR, 20))
     assert (np.diff(model.chance(longer)) >= 0).all()
 
 
@@ -150,10 +150,10 @@ def test_a_saved_model_answers_the_same(name: str) -> None:
     if name == "trees":
         pytest.importorskip("sklearn")
     kept = saved(name)
-    asked = examples(auction(), 200, seed=5).asked
+    queries = examples(auction(), 200, seed=5).queries
     again = decoded(encoded(kept))
     assert again == kept
-    assert (again.model.chance(asked) == kept.model.chance(asked)).all()
+    assert (again.model.chance(queries) == kept.model.chance(queries)).all()
 
 
 def test_saved_trees_are_read_and_asked_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_saved_trees_are_read_and_asked_without_scikit_learn(monkeypatch: pytest
     content = encoded(saved("trees"))
     for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
         monkeypatch.setitem(sys.modules, name, None)
-    assert 0 <= decoded(content).model.chance(examples(auction(), 50).asked).max() <= 1
+    assert 0 <= decoded(content).model.chance(examples(auction(), 50).queries).max() <= 1
     with pytest.raises(MissingExtra, match="'sklearn'"):
         saved("trees")
 

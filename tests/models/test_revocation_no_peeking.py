@@ -9,7 +9,7 @@ from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.models.revocation.examples import revoked
 from shoestring.models.revocation.frequency import EmpiricalFrequency
 from shoestring.models.revocation.logistic import fit_logistic
-from shoestring.models.revocation.model import Questions, RevocationModel, chance_of
+from shoestring.models.revocation.model import Queries, RevocationModel, chance_of
 from shoestring.models.revocation.price_arrays import Floats, Markets
 from shoestring.models.revocation.trees import fit_trees
 from tests.models.revocation_markets import DAY, START, auction_book, examples
@@ -20,20 +20,20 @@ NOW = START + 8 * DAY
 class Peeking:
     """The control: it knows what happens."""
 
-    def chance(self, asked: Questions, /) -> Floats:
-        return revoked(asked).astype(np.float64)
+    def chance(self, queries: Queries, /) -> Floats:
+        return revoked(queries).astype(np.float64)
 
 
 class Interpolating:
     """The other control: it draws a line to the next record, as if the price could be seen coming."""
 
-    def chance(self, asked: Questions, /) -> Floats:
-        markets = asked.markets
-        now = markets.record_at(asked.market, asked.at)
-        after = np.minimum(now + 1, markets.first[asked.market + 1] - 1)
-        share = (asked.at - markets.times[now]) / np.maximum(markets.times[after] - markets.times[now], 1.0)
+    def chance(self, queries: Queries, /) -> Floats:
+        markets = queries.markets
+        now = markets.record_at(queries.market, queries.at)
+        after = np.minimum(now + 1, markets.first[queries.market + 1] - 1)
+        share = (queries.at - markets.times[now]) / np.maximum(markets.times[after] - markets.times[now], 1.0)
         between = markets.prices[now] + share * (markets.prices[after] - markets.prices[now])
-        return np.clip(between / asked.max_usd_per_hour, 0.0, 1.0)
+        return np.clip(between / queries.max_usd_per_hour, 0.0, 1.0)
 
 
 def futures() -> tuple[Markets, Markets]:
@@ -57,7 +57,7 @@ def ask(model: RevocationModel, markets: Markets) -> Floats:
     at = rng.uniform(NOW - DAY, NOW, 300)
     at[:100] = NOW
     ceiling = markets.on_demand[market] * rng.uniform(0.1, 1.2, 300)
-    return model.chance(Questions.about(markets, market, at, ceiling, 4 * 3600.0))
+    return model.chance(Queries.about(markets, market, at, ceiling, 4 * 3600.0))
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,11 @@ def test_a_policy_that_knows_the_past_alone_gets_the_same_answer(models: dict[st
     markets = Markets.of_book(book, on_demand)
     for index, offer in enumerate(markets.offers):
         ceiling = 0.4 * on_demand[offer]
-        asked = Questions.about(markets, np.array([index]), np.array([NOW]), np.array([ceiling]))
+        queries = Queries.about(markets, np.array([index]), np.array([NOW]), np.array([ceiling]))
         alone = chance_of(
             models[name],
             book.history(offer, NOW),
             on_demand_usd_per_hour=on_demand[offer],
             max_usd_per_hour=ceiling,
         )
-        assert alone == models[name].chance(asked)[0]
+        assert alone == models[name].chance(queries)[0]

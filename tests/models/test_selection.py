@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.scispot_portfolio import shares
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use, printed_job_usd
-from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 
 def test_machines_that_stay_cost_what_they_are_rented_for() -> None:

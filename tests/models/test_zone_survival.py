@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from benchmarks.placement_contestants import loss_rates
 from shoestring.models.zone_survival import (
     ZoneRecord,
     expected_stay_h,
-    loss_rates,
     losses_per_h,
     mean_spell_h,
     returns_per_h,

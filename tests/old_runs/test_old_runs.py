@@ -84,7 +84,9 @@ def test_every_kind_of_run_is_kept() -> None:
 def test_it_opens_and_says_what_it_said(project: Project, name: str) -> None:
     study, facts = project.run(name), project.facts[name]
     assert study.state.phase == facts["phase"]
-    assert study.state.ending == facts["ending"]
+    if study.state.concluded:  # a recorded sentence: others are today's
+        assert study.state.ending == facts["ending"]
+    assert study.status == ("completed" if name == "finished" else "paused")
     assert len(study.trials) == facts["trials"]
     assert (None if study.best is None else study.best.value) == facts["best"]
     assert {job: record.step for job, record in study.state.jobs.items()} == facts["steps"]
@@ -108,7 +110,7 @@ def test_a_half_way_run_is_resumed_to_its_end(in_place: Project) -> None:
     project.shoestring("run", f"{project.kind}.py", "--name", "halfway")
     study = project.run("halfway")
     assert study.state.concluded
-    assert study.state.ending == project.facts["finished"]["ending"]
+    assert study.status == "completed"
     assert len(study.trials) == project.facts["finished"]["trials"]
     assert study.best is not None
     entries = list(study.entries())

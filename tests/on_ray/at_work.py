@@ -36,7 +36,7 @@ def _backend(rig, nodes):
 
 
 class SmallCluster:
-    """Somebody else's cluster on this machine: a head without CPUs, and nodes with three each, to be killed by name."""
+    """An existing cluster on this machine: a head without CPUs, and nodes with three each, to be killed by name."""
 
     def __init__(self, folder: Path, *, nodes: int) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class SmallCluster:
         self._tries = 0
         port = free_port()
         self.address = f"127.0.0.2:{port}"
-        self._link = RayLink(self.address, "onlooker", log=folder / "driver.log", node_ip="127.0.0.2")
+        self._link = RayLink(self.address, "observer", log=folder / "driver.log", node_ip="127.0.0.2")
         try:
             self._up("head", "--head", f"--port={port}", "--include-dashboard=false")
             for number in range(nodes):
@@ -70,7 +70,7 @@ class SmallCluster:
             self.kill(name)
 
     def _up(self, name: str, *options: str) -> None:
-        """A node gives up after half a minute, which on a busy machine may be too soon."""
+        """A node gives up after half a minute, which may be too soon on a busy machine."""
         until = time.monotonic() + 120
         while not self.is_up(name):
             if name not in self._processes or not self._processes[name].alive():
@@ -95,7 +95,7 @@ class SmallCluster:
                     f"--temp-dir={scratch}",
                     *options,
                 ),
-                heartbeat=str(self._folder / "nobody"),
+                heartbeat=str(self._folder / "no-heartbeat"),
                 silence_s=900,
                 scratch=scratch,
             )

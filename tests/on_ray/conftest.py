@@ -1,4 +1,4 @@
-"""One cluster of somebody else's for all tests that need one: it takes a while to come up."""
+"""One existing cluster for all tests that need one: it starts slowly."""
 
 import pytest
 

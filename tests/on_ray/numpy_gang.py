@@ -8,16 +8,16 @@ import numpy as np
 
 
 class AllReduce:
-    """The workers of a gang meet where the environment says, as torch.distributed would; rank 0 does the sums."""
+    """The workers of a gang connect at the address in the environment, like torch.distributed; rank 0 averages."""
 
     def __init__(self):
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         if self.rank == 0:
-            with socket.create_server(address) as door:
-                self._peers = [door.accept()[0] for _ in range(self.size - 1)]
+            with socket.create_server(address) as server:
+                self._peers = [server.accept()[0] for _ in range(self.size - 1)]
         else:
-            self._peers = [_knock(address)]
+            self._peers = [_connect(address)]
 
     def mean(self, array):
         if self.rank:
@@ -48,7 +48,7 @@ def train(trial):
                 np.save(folder / "weights.npy", weights)
 
 
-def _knock(address):
+def _connect(address):
     while True:
         try:
             return socket.create_connection(address)

@@ -1,4 +1,4 @@
-"""A study under a market that takes machines back every half a minute or so: run with `--on ray`, or anywhere else."""
+"""A study under a market that preempts machines about every 30 seconds: run with `--on ray`, or on another place."""
 
 import time
 

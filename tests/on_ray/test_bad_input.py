@@ -1,4 +1,4 @@
-"""What can be wrong about `--on ray`, in a sentence each."""
+"""Errors of `--on ray`, one sentence each."""
 
 import json
 import subprocess
@@ -24,13 +24,13 @@ def train(trial):
 
 
 @pytest.mark.parametrize("place", ["ray:", "ray:10.0.0.1", "ray://10.0.0.1:10001", "ray:here:there"])
-def test_an_address_that_is_none(place, tmp_path):
+def test_an_invalid_address_is_refused(place, tmp_path):
     with pytest.raises(SpecError, match="names no Ray cluster") as caught:
         tune(place, tmp_path)
     assert "ray:10.0.0.1:6379" in caught.value.hint
 
 
-def test_a_place_misspelt(tmp_path):
+def test_a_misspelt_place_is_refused(tmp_path):
     with pytest.raises(SpecError, match="on='rya' is unknown") as caught:
         tune("rya", tmp_path)
     assert "ray" in caught.value.hint
@@ -44,7 +44,7 @@ def test_ray_is_not_installed(tmp_path, monkeypatch):
 
 
 @needs_ray
-def test_nobody_answers(tmp_path):
+def test_no_cluster_answers(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(PermanentError, match=f"no Ray cluster answers at {address} \\(Connection refused\\)") as caught:
         tune(f"ray:{address}", tmp_path)
@@ -67,7 +67,7 @@ OTHER_VERSIONS = """
 
 @needs_ray
 @pytest.mark.heavy
-def test_other_versions_on_the_cluster(tmp_path, tmp_path_factory):
+def test_a_cluster_with_other_versions_is_refused(tmp_path, tmp_path_factory):
     from tests.on_ray.at_work import SmallCluster
 
     cluster = SmallCluster(tmp_path_factory.mktemp("cluster"), nodes=0)
@@ -76,7 +76,7 @@ def test_other_versions_on_the_cluster(tmp_path, tmp_path_factory):
             tune(f"ray:{cluster.address}", tmp_path)
         older = json.dumps({"ray_version": "2.9.3", "python_version": "3.9.1"})
         subprocess.run([sys.executable, "-c", textwrap.dedent(OTHER_VERSIONS), cluster.address, older], check=True)
-        with pytest.raises(PermanentError, match="do not fit together") as caught:
+        with pytest.raises(PermanentError, match="and here differ") as caught:
             tune(f"ray:{cluster.address}", tmp_path)
         assert "Ray: 2.9.3 Python: 3.9.1" in str(caught.value)
         assert "same versions" in caught.value.hint

@@ -1,4 +1,4 @@
-"""On a cluster that is there: nodes are taken as leases, gangs span them, and a node that dies is a machine lost."""
+"""On an existing cluster: leases are assigned nodes, gangs span them, and a dead node is a lost machine."""
 
 import time
 
@@ -19,23 +19,23 @@ pytestmark = pytest.mark.heavy
 
 
 @pytest.fixture
-def story(tmp_path, cluster):
-    told = []
+def observe(tmp_path, cluster):
+    observed = []
 
     def make(function="train", **provider):
         clock = RunClock(started_at=START, wall_at=time.time(), speedup=20.0)
         rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
-        told.append(ObservedEvents(on_cluster(rig, cluster), rig))
-        return told[-1]
+        observed.append(ObservedEvents(on_cluster(rig, cluster), rig))
+        return observed[-1]
 
     yield make
-    told[-1].settle()
+    observed[-1].settle()
     until = time.monotonic() + 5
-    while processes_of(told[-1].rig.run_dir) and time.monotonic() < until:
+    while processes_of(observed[-1].rig.run_dir) and time.monotonic() < until:
         time.sleep(0.05)
-    assert processes_of(told[-1].rig.run_dir) == {}
-    actors_end(told[-1].backend)
-    told[-1].backend.close()
+    assert processes_of(observed[-1].rig.run_dir) == {}
+    actors_end(observed[-1].backend)
+    observed[-1].backend.close()
 
 
 def actors_end(backend):
@@ -55,81 +55,81 @@ class NumpyRig(Rig):
         return Code(function=f"{numpy_gang.__file__}:train")
 
 
-def test_a_gang_on_two_nodes_trains_together_as_one_process_would_on_the_whole_batch(story):
-    told = story()
-    told.rig.__class__ = NumpyRig
-    told.backend._code = told.rig.code
-    told.rent(L0)
-    told.rent(L1)
-    told.start(S0, until_step=8, lr=0.1)
-    told.start(S1, until_step=8, shares={L0: 1, L1: 2}, lr=0.1)
+def test_a_gang_on_two_nodes_learns_the_same_as_one_process_on_the_whole_batch(observe):
+    observed = observe()
+    observed.rig.__class__ = NumpyRig
+    observed.backend._code = observed.rig.code
+    observed.rent(L0)
+    observed.rent(L1)
+    observed.start(S0, until_step=8, lr=0.1)
+    observed.start(S1, until_step=8, shares={L0: 1, L1: 2}, lr=0.1)
     for segment in (S0, S1):
-        ended = told.end_of(segment)
+        ended = observed.end_of(segment)
         assert (ended.cause, ended.step) == ("reached", 8), ended.detail
-    alone, together = told.metrics(S0), told.metrics(S1)
+    alone, together = observed.metrics(S0), observed.metrics(S1)
     assert [step["workers"] for step in together] == [3.0] * 8
     assert [step["loss"] for step in together] == pytest.approx([step["loss"] for step in alone], rel=1e-9)
     assert alone[-1]["loss"] < 0.5 * alone[0]["loss"]
 
 
-def test_a_failing_worker_on_another_node_fails_its_gang_with_its_last_words(story):
-    told = story("gang_with_a_failure")
-    told.backend._nodes.patience_s = 2.0
-    told.rent(L0)
-    told.rent(L1)
-    told.start(S0, shares={L0: 1, L1: 1}, it="raises")
-    ended = told.end_of(S0)
+def test_a_failing_worker_on_another_node_fails_its_gang_with_its_error(observe):
+    observed = observe("gang_with_a_failure")
+    observed.backend._nodes.patience_s = 2.0
+    observed.rent(L0)
+    observed.rent(L1)
+    observed.start(S0, shares={L0: 1, L1: 1}, it="raises")
+    ended = observed.end_of(S0)
     assert (ended.cause, ended.step) == ("failed", 1)
     assert ended.detail.startswith("rank 1: ValueError: a bad batch (user_code.py:")
-    told.start(S1, shares={L0: 1, L1: 1}, it="returns")
-    assert told.end_of(S1).cause == "reached"
+    observed.start(S1, shares={L0: 1, L1: 1}, it="returns")
+    assert observed.end_of(S1).cause == "reached"
 
 
-def test_a_driver_that_dies_is_replaced_and_nothing_is_lost_or_done_twice(story):
-    told = story()
-    told.rent(L0)
-    told.start(S0, until_step=20, step_s=0.05)
-    while told.backend._nodes.link.view.heard < 1:
-        told.look()
-    told.backend._nodes.link._driver.kill()  # the actor is on its way up, and nobody has told it what to do yet
-    told.wait_for(JobReported)
-    told.backend._nodes.link._driver.kill()
-    assert told.end_of(S0).cause == "reached"
-    assert told.steps() == list(range(1, 21))
+def test_a_dead_driver_is_replaced_and_nothing_is_lost_or_done_twice(observe):
+    observed = observe()
+    observed.rent(L0)
+    observed.start(S0, until_step=20, step_s=0.05)
+    while observed.backend._nodes.link.view.heard < 1:
+        observed.poll()
+    observed.backend._nodes.link._driver.kill()  # the actor is starting, and has no order yet
+    observed.wait_for(JobReported)
+    observed.backend._nodes.link._driver.kill()
+    assert observed.end_of(S0).cause == "reached"
+    assert observed.steps() == list(range(1, 21))
 
 
-def test_there_are_no_more_leases_than_nodes_except_for_nodes_that_joined_for_one(story, cluster):
-    told = story()
-    told.rent(L0)
-    told.rent(L1)
+def test_there_are_no_more_leases_than_nodes_except_for_nodes_launched_for_a_lease(observe, cluster):
+    observed = observe()
+    observed.rent(L0)
+    observed.rent(L1)
     wanted = LeaseId("l7")
-    told.backend.acquire(RequestLease(lease=LeaseId("l5"), offer=OFFER, end_by=START + 6000, why="test"))
-    assert told.wait_for(LeaseDenied).reason == "no_capacity"
+    observed.backend.acquire(RequestLease(lease=LeaseId("l5"), offer=OFFER, end_by=START + 6000, why="test"))
+    assert observed.wait_for(LeaseDenied).reason == "no_capacity"
     cluster.add("launched", **{f"lease-{wanted}": 1})
-    while not told.backend._nodes._named(wanted):
-        told.look()
-    told.rent(wanted)
-    told.start(S0, lease=wanted, until_step=2)
-    assert told.wait_for(SegmentEnded).cause == "reached"
+    while not observed.backend._nodes._named(wanted):
+        observed.poll()
+    observed.rent(wanted)
+    observed.start(S0, lease=wanted, until_step=2)
+    assert observed.wait_for(SegmentEnded).cause == "reached"
     cluster.kill("launched")
-    assert told.wait_for(LeaseEnded).lease == wanted
+    assert observed.wait_for(LeaseEnded).lease == wanted
 
 
-def test_a_node_that_dies_takes_its_lease_and_its_gang_with_it(story, cluster):
-    told = story("together")
+def test_a_dead_node_ends_its_lease_and_its_gang(observe, cluster):
+    observed = observe("together")
     cluster.add("doomed", **{f"lease-{L1}": 1})
-    while not told.backend._nodes._named(L1):
-        told.look()
-    told.rent(L0)
-    told.rent(L1)
-    told.start(S0, until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.02)
-    told.wait_for(JobReported)
-    told.backend.signal(S0, "save", 0.0)
-    saved = told.wait_for(CheckpointSaved)
+    while not observed.backend._nodes._named(L1):
+        observed.poll()
+    observed.rent(L0)
+    observed.rent(L1)
+    observed.start(S0, until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.02)
+    observed.wait_for(JobReported)
+    observed.backend.signal(S0, "save", 0.0)
+    saved = observed.wait_for(CheckpointSaved)
     cluster.kill("doomed")
-    ended = told.end_of(S0)
-    gone = told.wait_for(LeaseEnded)
+    ended = observed.end_of(S0)
+    gone = observed.wait_for(LeaseEnded)
     assert (ended.cause, gone.cause, gone.lease) == ("lost", "lost", L1)
-    assert list(told.backend.inventory()) == [L0]
-    told.start(S1, until_step=saved.step + 2, resume_from=saved.ref)
-    assert told.end_of(S1).cause == "reached"
+    assert list(observed.backend.inventory()) == [L0]
+    observed.start(S1, until_step=saved.step + 2, resume_from=saved.ref)
+    assert observed.end_of(S1).cause == "reached"

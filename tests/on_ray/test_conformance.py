@@ -1,4 +1,4 @@
-"""The Ray backend keeps the laws of backends."""
+"""The Ray backend satisfies the laws of backends."""
 
 import time
 
@@ -20,13 +20,13 @@ class TestRay(BackendSuite):
         self.cluster = cluster
 
     def rig(self, tmp_path, function="train", **provider):
-        """A clock slow enough for actors, which take seconds to come up."""
+        """A clock slow enough for actors, which take seconds to start."""
         clock = RunClock(started_at=START, wall_at=time.time(), speedup=40.0)
         return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
 
     def make(self, rig: Rig):
         backend = on_cluster(rig, self.cluster)
-        backend._nodes.be_ready()  # some leases of these tests are paid for less long than it takes to connect
+        backend._nodes.ensure_ready()  # some leases of these tests are shorter than it takes to connect
         return backend
 
     def running(self, rig: Rig):

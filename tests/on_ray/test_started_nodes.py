@@ -1,4 +1,4 @@
-"""Nodes started on this machine end with everything on them: given back, killed by others, or paid for by nobody."""
+"""Nodes started on this machine end with everything on them: released, killed from outside, or unpaid."""
 
 import os
 import signal
@@ -21,66 +21,66 @@ pytestmark = pytest.mark.heavy
 
 
 @pytest.fixture
-def story(tmp_path):
+def observed(tmp_path):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=20.0)
     rig = Rig(tmp_path / "run", "hung", ScriptedProvider(), clock, deadman_s=60.0)
-    story = ObservedEvents(on_started_nodes(rig), rig)
-    yield story
-    story.settle()
-    story.backend.close()
+    observed = ObservedEvents(on_started_nodes(rig), rig)
+    yield observed
+    observed.settle()
+    observed.backend.close()
     for path in rig.run_dir.rglob("pid.json"):
         assert session_of(read_json(path, dict)["pid"]) == [], f"something of {path.parent} is left"
 
 
-def node_of(story, lease):
-    return session_of(read_json(story.rig.run_dir / "leases" / lease / "node" / "pid.json", dict)["pid"])
+def node_of(observed, lease):
+    return session_of(read_json(observed.rig.run_dir / "leases" / lease / "node" / "pid.json", dict)["pid"])
 
 
-def wait_for_work(story, segment):
-    story.wait_for(JobReported, lambda event: event.segment == segment)
+def wait_for_work(observed, segment):
+    observed.wait_for(JobReported, lambda event: event.segment == segment)
 
 
-def test_whatever_ends_a_node_ends_what_is_on_it(story):
-    story.rent(L0)
-    story.rent(L1, for_s=500)
-    story.start(S0, until_step=10, lease=L0)
-    story.start(S1, until_step=10, lease=L1)
-    wait_for_work(story, S0)
-    wait_for_work(story, S1)
-    assert len(node_of(story, L0)) > 6, "the raylet, its agents, an actor, the worker and its children"
+def test_all_processes_of_a_node_end_with_it(observed):
+    observed.rent(L0)
+    observed.rent(L1, for_s=500)
+    observed.start(S0, until_step=10, lease=L0)
+    observed.start(S1, until_step=10, lease=L1)
+    wait_for_work(observed, S0)
+    wait_for_work(observed, S1)
+    assert len(node_of(observed, L0)) > 6, "the raylet, its agents, an actor, the worker and its children"
 
-    for pid in node_of(story, L0):
+    for pid in node_of(observed, L0):
         os.kill(pid, signal.SIGKILL)
-    gone = story.wait_for(LeaseEnded)
+    gone = observed.wait_for(LeaseEnded)
     assert (gone.lease, gone.cause) == (L0, "lost")
-    ended = story.end_of(S0)
+    ended = observed.end_of(S0)
     assert (ended.cause, ended.step, ended.detail) == ("lost", 1, "its Ray node died")
-    assert list(story.backend.inventory()) == [L1]
+    assert list(observed.backend.inventory()) == [L1]
 
-    story.backend.close()  # nobody looks after them now
+    observed.backend.close()  # they have no controller now
     until = time.monotonic() + 45
-    while node_of(story, L1) and time.monotonic() < until:
+    while node_of(observed, L1) and time.monotonic() < until:
         time.sleep(0.1)
-    assert node_of(story, L1) == [], "prepaid time is over"
-    heir = ObservedEvents(on_started_nodes(story.rig), story.rig)
-    story.backend = heir.backend
-    ended = heir.wait_for(LeaseEnded, lambda event: event.lease == L1)
+    assert node_of(observed, L1) == [], "prepaid time is over"
+    successor = ObservedEvents(on_started_nodes(observed.rig), observed.rig)
+    observed.backend = successor.backend
+    ended = successor.wait_for(LeaseEnded, lambda event: event.lease == L1)
     assert ended.cause == "expired"
     assert ended.charged_usd <= 500.001
-    assert heir.end_of(S1).cause == "lost"
-    assert len(heir.told(SegmentEnded)) == 2
+    assert successor.end_of(S1).cause == "lost"
+    assert len(successor.seen(SegmentEnded)) == 2
 
 
-def test_a_head_that_dies_takes_its_leases_with_it_and_is_replaced(story):
-    story.rent(L0)
-    head = read_json(story.rig.run_dir / "ray" / "head-0" / "pid.json", dict)["pid"]
-    address = story.backend._nodes.link.address
+def test_a_dead_head_ends_its_leases_and_is_replaced(observed):
+    observed.rent(L0)
+    head = read_json(observed.rig.run_dir / "ray" / "head-0" / "pid.json", dict)["pid"]
+    address = observed.backend._nodes.link.address
     with pytest.raises(PermanentError):
-        look_at(address, Path(os.devnull))  # it obeys nobody else
+        look_at(address, Path(os.devnull))  # it refuses other clients
     for pid in session_of(head):
         os.kill(pid, signal.SIGKILL)
-    gone = story.wait_for(LeaseEnded)
+    gone = observed.wait_for(LeaseEnded)
     assert (gone.lease, gone.cause) == (L0, "lost")
-    story.rent(L1)
-    assert story.backend._nodes.link.address != address
-    assert list(story.backend.inventory()) == [L1]
+    observed.rent(L1)
+    assert observed.backend._nodes.link.address != address
+    assert list(observed.backend.inventory()) == [L1]

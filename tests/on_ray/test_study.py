@@ -1,4 +1,4 @@
-"""A real study on Ray nodes of this machine, under a market in fast motion, with kill -9 for whatever there is."""
+"""A real study on Ray nodes of this machine, under an accelerated market, with kill -9 of nodes and controllers."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from shoestring.runs.folder import RunFolder
 from shoestring.worker.task import read_json
 from tests.live.test_killed_controllers import (
     every_acknowledged_checkpoint_is_whole,
-    no_step_was_told_twice_by_a_segment,
+    no_segment_reported_a_step_twice,
 )
 
 pytest.importorskip("ray")
@@ -61,13 +61,13 @@ def session_of(pid):
 
 
 def ray_sessions(folder):
-    """Every Ray head and node that was started for this run: the number of its first process, and what lives of it."""
+    """Every Ray head and node of this run: its folder, and the running processes of its session."""
     signed = [*folder.path.glob("leases/*/node/pid.json"), *folder.path.glob("ray/head-*/pid.json")]
     return {path.parent: session_of(read_json(path, dict)["pid"]) for path in signed}
 
 
 def kill_a_node(folder, rng):
-    """The whole process tree of one that has work to do, and not by us."""
+    """The whole process tree of a busy one, from outside."""
     nodes = {place: pids for place, pids in ray_sessions(folder).items() if place.name == "node" and len(pids) > 5}
     if not nodes:
         return False
@@ -79,7 +79,7 @@ def kill_a_node(folder, rng):
     return True
 
 
-def test_a_study_on_nodes_that_are_taken_and_killed_ends_as_if_nothing_had_happened(tmp_path):
+def test_a_study_on_revoked_and_killed_nodes_ends_like_an_undisturbed_one(tmp_path):
     finish(controller(tmp_path / "undisturbed", "--on", "local"))
     folder = RunFolder(tmp_path / "killed" / "restless")
     rng = random.Random(4)
@@ -116,7 +116,7 @@ def test_a_study_on_nodes_that_are_taken_and_killed_ends_as_if_nothing_had_happe
     assert {"lost", "revoked"} <= causes
     assert len(list(folder.path.glob("leases/*/node"))) >= 3
     every_acknowledged_checkpoint_is_whole(folder, tmp_path / "back")
-    no_step_was_told_twice_by_a_segment(folder)
+    no_segment_reported_a_step_twice(folder)
     assert not any(ray_sessions(folder).values()), "no head, no node, no actor and no worker is left"
 
 
@@ -132,7 +132,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_cluster_that_costs_nothing_is_used_whole(tmp_path, cluster):
+def test_a_cluster_that_is_free_of_charge_is_used_whole(tmp_path, cluster):
     (tmp_path / "quick.py").write_text(QUICK)
     finish(controller(tmp_path, "--on", f"ray:{cluster.address}", study=tmp_path / "quick.py"))
     study = Study.in_folder(RunFolder(tmp_path / "quick"))

@@ -8,7 +8,7 @@ import shoestring as ss
 STEPS = 10
 
 
-def worked_out(seed, steps=STEPS):
+def expected_value(seed, steps=STEPS):
     value = seed
     for step in range(1, steps + 1):
         value = (31 * value + step) % 1_000_003

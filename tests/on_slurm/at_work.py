@@ -22,14 +22,14 @@ def on_slurm(rig, partition=None):
     )
 
 
-def a_story(tmp_path, function="train", *, speedup=20.0, partition=None, **provider):
+def observe_slurm(tmp_path, function="train", *, speedup=20.0, partition=None, **provider):
     clock = RunClock(started_at=START, wall_at=time.time(), speedup=speedup)
     rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
     return ObservedEvents(on_slurm(rig, partition), rig)
 
 
 def nothing_is_left(slurm, run_dir):
-    """In a moment: no job, no process."""
+    """No job and no process, after a moment."""
     until = time.monotonic() + 15
     while (left := [*slurm.jobs(), *processes_of(run_dir)]) and time.monotonic() < until:
         time.sleep(0.1)

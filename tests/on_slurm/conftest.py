@@ -1,4 +1,4 @@
-"""One Slurm of our own for all tests that need one, as the only one there is."""
+"""One Slurm of our own for all tests that need one, in SLURM_CONF."""
 
 import os
 

@@ -1,7 +1,7 @@
-"""SmallCluster: a real Slurm on this machine, installed if need be, in a folder of its own, ended with all it started.
+"""SmallCluster: a real Slurm on this machine, installed if needed, in a folder of its own, ended with all it started.
 
 Several `slurmd -N name` on one machine are several nodes. Everything (keys, sockets, ports, logs) is private, so that
-neither a Slurm that is there already nor an earlier run of the tests is in the way.
+neither an installed Slurm nor an earlier run of the tests interferes.
 """
 
 import os
@@ -76,7 +76,7 @@ done
 
 
 def install() -> None:
-    """With apt, if it is not there; skips the tests where that cannot be."""
+    """With apt, if it is missing; skips the tests where that is not possible."""
     if os.geteuid() != 0:
         pytest.skip("a Slurm for tests is started by root")
     if all(map(shutil.which, PROGRAMS)):
@@ -128,7 +128,7 @@ class SmallCluster:
             self.end()
             raise
 
-    # -- what makes it up ----------------------------------------------------------------------------------------------
+    # -- its processes -------------------------------------------------------------------------------------------------
     def _munge(self) -> None:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -139,11 +139,13 @@ class SmallCluster:
 
     def start_controller(self) -> None:
         self._controller = self._run("slurmctld", "-D", "-f", str(self.conf))
-        wait_until(lambda: self.ask("scontrol", "ping", strict=False).startswith("Slurmctld(primary)"), "no slurmctld")
-        wait_until(lambda: "is UP" in self.ask("scontrol", "ping", strict=False), "slurmctld does not come up")
+        wait_until(
+            lambda: self.query("scontrol", "ping", strict=False).startswith("Slurmctld(primary)"), "no slurmctld"
+        )
+        wait_until(lambda: "is UP" in self.query("scontrol", "ping", strict=False), "slurmctld does not come up")
 
     def stop_controller(self, how: int = signal.SIGTERM) -> None:
-        """In good order, or killed: it then forgets what happened in the last seconds."""
+        """Cleanly, or killed: it then forgets the last seconds."""
         self._controller.send_signal(how)
         self._controller.wait()
 
@@ -151,14 +153,14 @@ class SmallCluster:
         self._nodes[name] = self._run("slurmd", "-D", "-N", name, "-f", str(self.conf))
         wait_until(lambda: self.state(name) in ("idle", "allocated", "mixed"), f"{name} does not come up")
 
-    def kill_node(self, name: str, *, tell: bool = True) -> None:
-        """As a machine that is gone: all of it at once. `tell`: as a cloud's tools would; else Slurm finds out."""
+    def kill_node(self, name: str, *, mark_down: bool = True) -> None:
+        """Like a lost machine: all processes at once. `mark_down`: as a cloud's tools would; else Slurm finds out."""
         for pid in self.processes_on(name):
             _kill(pid)
         if name in self._nodes:
             self._nodes.pop(name).wait()
-        if tell:
-            self.ask("scontrol", "update", f"nodename={name}", "state=down", "reason=preempted")
+        if mark_down:
+            self.query("scontrol", "update", f"nodename={name}", "state=down", "reason=preempted")
 
     def _run(self, *command: str) -> subprocess.Popen:
         with (self.folder / f"{command[0]}.out").open("ab") as log:
@@ -172,23 +174,23 @@ class SmallCluster:
         self._started.append(process)
         return process
 
-    # -- questions -----------------------------------------------------------------------------------------------------
-    def ask(self, *command: str, strict: bool = True) -> str:
+    # -- queries -------------------------------------------------------------------------------------------------------
+    def query(self, *command: str, strict: bool = True) -> str:
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0 or not strict, done.stderr
         return done.stdout
 
     def state(self, node: str) -> str:
         return (
-            self.ask("sinfo", "--noheader", f"--nodes={node}", "--format=%T", strict=False).partition("\n")[0].strip()
+            self.query("sinfo", "--noheader", f"--nodes={node}", "--format=%T", strict=False).partition("\n")[0].strip()
         )
 
     def jobs(self) -> list[str]:
-        """All that runs, waits or is on its way out."""
-        return self.ask("squeue", "--noheader", "--format=%i %j %T %k %N").splitlines()
+        """All running, pending and completing jobs."""
+        return self.query("squeue", "--noheader", "--format=%i %j %T %k %N").splitlines()
 
     def processes_on(self, node: str) -> list[int]:
-        """slurmd and the slurmstepds of its jobs, who share a log, and all that they started."""
+        """slurmd and the slurmstepds of its jobs, which share a log, and all that they started."""
         log = str(self.folder / f"slurmd-{node}.log")
         marks = {f"SLURM_CONF={self.conf}".encode(), f"SLURMD_NODENAME={node}".encode()}
         found = []
@@ -198,7 +200,7 @@ class SmallCluster:
                 if started or log in map(os.readlink, (place / "fd").iterdir()):
                     found.append(int(place.name))
             except OSError:
-                continue  # ended in this very moment
+                continue  # it has just ended
         return sorted(found)
 
     def power(self) -> set[str]:
@@ -233,8 +235,8 @@ def _program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def wait_until(ready, trouble: str = "it does not come", seconds: float = 60.0) -> None:
+def wait_until(ready, error: str = "timed out", seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while not ready():
-        assert time.monotonic() < until, trouble
+        assert time.monotonic() < until, error
         time.sleep(0.05)

@@ -15,8 +15,8 @@ from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
 from shoestring.worker.outbox import retrace
 from shoestring.worker.task import OUTBOX, TASK, Task, read_json
-from tests.live.test_killed_controllers import no_step_was_told_twice_by_a_segment
-from tests.on_slurm.a_bag import worked_out
+from tests.live.test_killed_controllers import no_segment_reported_a_step_twice
+from tests.on_slurm.a_bag import expected_value
 from tests.on_slurm.at_work import nothing_is_left
 from tests.on_slurm.small_cluster import wait_until
 
@@ -27,7 +27,7 @@ DONE = ("reached", "completed")
 
 
 class Controller:
-    """Of a bag: killed as often as wanted, and followed by another one."""
+    """The controller of a bag, which can be killed and restarted."""
 
     def __init__(self, store, *, on, jobs, step_s):
         self.folder = RunFolder(store / "bag")
@@ -49,7 +49,7 @@ class Controller:
         raise AssertionError(f"over too soon: {self._process.stderr.read().decode()}")
 
     def kill(self):
-        """And have another one go on."""
+        """And start another one."""
         self._process.kill()
         self._process.wait()
         self._process.stderr.close()
@@ -68,7 +68,7 @@ class Controller:
 
 
 def busy_node(slurm, controller):
-    """One on which a job of ours runs, and user code in it."""
+    """A node with a running job of ours, and user code in it."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         for job in slurm.jobs():
@@ -76,22 +76,22 @@ def busy_node(slurm, controller):
             if state == "RUNNING" and len(slurm.processes_on(node)) > 5:
                 return node
         controller.run_for(0.2)
-    raise AssertionError("nobody works")
+    raise AssertionError("no node is busy")
 
 
-def everything_was_done_once(folder, jobs):
+def every_job_completed_once(folder, jobs):
     state = Study.in_folder(folder).state
     assert state.concluded
     assert {job.config["seed"]: job.values[-1] for job in state.jobs.values()} == {
-        n: worked_out(n) for n in range(jobs)
+        n: expected_value(n) for n in range(jobs)
     }
     assert {job.status for job in state.jobs.values()} == {"finished"}
     assert not any(job.failures for job in state.jobs.values())
     assert not state.leases
-    no_step_was_told_twice_by_a_segment(folder)
-    told = [entry.event for entry in folder.entries() if isinstance(entry.event, SegmentEnded)]
-    assert sum(event.cause in DONE for event in told) == jobs
-    completions = Counter()  # as the workers put it down, whether or not anybody listened
+    no_segment_reported_a_step_twice(folder)
+    ends = [entry.event for entry in folder.entries() if isinstance(entry.event, SegmentEnded)]
+    assert sum(event.cause in DONE for event in ends) == jobs
+    completions = Counter()  # as the workers recorded it, with or without a controller
     for place in folder.path.glob("segments/*"):
         _, ended = retrace(place / OUTBOX)
         completions[read_json(place / TASK, Task).job] += ended is not None and ended.cause in DONE
@@ -103,7 +103,7 @@ def causes(folder):
     return Counter(entry.event.cause for entry in folder.entries() if isinstance(entry.event, LeaseEnded))
 
 
-def test_a_hundred_jobs_are_done_once_each_while_nodes_and_controllers_are_killed(tmp_path, slurm):
+def test_a_hundred_jobs_complete_once_each_while_nodes_and_controllers_are_killed(tmp_path, slurm):
     with Controller(tmp_path, on="slurm", jobs=100, step_s=0.3) as controller:
         controller.run_for(6)
         first = busy_node(slurm, controller)
@@ -112,33 +112,31 @@ def test_a_hundred_jobs_are_done_once_each_while_nodes_and_controllers_are_kille
         controller.kill()
         slurm.start_node(first)
         controller.run_for(5)
-        slurm.stop_controller(
-            signal.SIGKILL
-        )  # Slurm's own: what runs goes on, and nothing new is to be had for a while
+        slurm.stop_controller(signal.SIGKILL)  # slurmctld: running jobs continue, and no new ones start
         controller.run_for(3)
         slurm.start_controller()
         second = busy_node(slurm, controller)
-        slurm.kill_node(second, tell=False)
+        slurm.kill_node(second, mark_down=False)
         controller.run_for(3)
         controller.kill()
         third = busy_node(slurm, controller)
         slurm.kill_node(third)
         slurm.start_node(third)
-        wait_until(lambda: slurm.state(second).startswith("down"), "Slurm does not miss a node")
+        wait_until(lambda: slurm.state(second).startswith("down"), "Slurm does not detect a dead node")
         slurm.start_node(second)
         controller.finish()
 
-    everything_was_done_once(controller.folder, 100)
+    every_job_completed_once(controller.folder, 100)
     assert causes(controller.folder)["revoked"] >= 3
     nothing_is_left(slurm, controller.folder.path)
 
 
 def test_cloud_nodes_are_resumed_for_leases_and_suspended_after_them(tmp_path, slurm):
     with Controller(tmp_path, on="slurm:cloud", jobs=12, step_s=0.3) as controller:
-        doomed = busy_node(slurm, controller)
-        slurm.kill_node(doomed)
+        victim = busy_node(slurm, controller)
+        slurm.kill_node(victim)
         controller.finish()
-    everything_was_done_once(controller.folder, 12)
+    every_job_completed_once(controller.folder, 12)
     assert causes(controller.folder)["revoked"] == 1
     nothing_is_left(slurm, controller.folder.path)
     came_and_went = {f"{what} {node}" for what in ("resume", "suspend") for node in slurm.cloud}

@@ -1,4 +1,4 @@
-"""The Slurm backend keeps the laws of backends."""
+"""The Slurm backend satisfies the laws of backends."""
 
 import time
 
@@ -17,7 +17,7 @@ class TestSlurm(BackendSuite):
     @pytest.fixture(autouse=True)
     def _on(self, slurm, request):
         self.slurm = slurm
-        # Some leases of these tests are paid for twenty market seconds, in which Slurm has to find a node.
+        # Some leases of these tests last twenty market seconds, in which Slurm has to find a node.
         self.speedup = 4.0 if "extended" in request.node.name else 40.0
 
     def rig(self, tmp_path, function="train", **provider):

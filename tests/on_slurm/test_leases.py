@@ -1,4 +1,4 @@
-"""Leases on a real Slurm: asked for once, found again, taken away with and without a warning, and never left behind."""
+"""Leases on a real Slurm: requested once, found again, preempted with and without a warning, and never left behind."""
 
 import subprocess
 
@@ -17,155 +17,155 @@ from shoestring.kernel.events import (
 )
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents
-from tests.on_slurm.at_work import a_story, nothing_is_left, on_slurm
+from tests.on_slurm.at_work import nothing_is_left, observe_slurm, on_slurm
 from tests.on_slurm.small_cluster import wait_until
 
 pytestmark = pytest.mark.heavy
 
 
 @pytest.fixture
-def story(tmp_path, slurm):
-    told = []
+def observe(tmp_path, slurm):
+    observed = []
 
     def make(*arguments, **options):
-        told.append(a_story(tmp_path, *arguments, **options))
-        return told[-1]
+        observed.append(observe_slurm(tmp_path, *arguments, **options))
+        return observed[-1]
 
     yield make
-    told[-1].settle()
-    told[-1].backend.close()
-    nothing_is_left(slurm, told[-1].rig.run_dir)
+    observed[-1].settle()
+    observed[-1].backend.close()
+    nothing_is_left(slurm, observed[-1].rig.run_dir)
 
 
-def job_of(story, lease):
-    return story.backend._slurm.job(lease)
+def job_of(observed, lease):
+    return observed.backend._slurm.job(lease)
 
 
-def heir_of(story):
+def successor_of(observed):
     """As after a kill -9: another instance on the same folder."""
-    heir = ObservedEvents(on_slurm(story.rig), story.rig)
-    story.backend = heir.backend
-    return heir
+    successor = ObservedEvents(on_slurm(observed.rig), observed.rig)
+    observed.backend = successor.backend
+    return successor
 
 
-def test_a_job_that_was_submitted_and_not_recorded_is_adopted_and_not_asked_for_again(story, slurm):
-    told = story()
+def test_a_job_submitted_before_a_crash_is_adopted_and_not_submitted_again(observe, slurm):
+    observed = observe()
     order = RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test")
-    told.backend.acquire(order)
-    number = job_of(told, L0)
-    (told.rig.run_dir / "leases" / L0 / "job.json").unlink()
-    heir = heir_of(told)
-    heir.backend.acquire(order)
-    assert job_of(heir, L0) == number
-    heir.wait_for(LeaseGranted)
+    observed.backend.acquire(order)
+    number = job_of(observed, L0)
+    (observed.rig.run_dir / "leases" / L0 / "job.json").unlink()
+    successor = successor_of(observed)
+    successor.backend.acquire(order)
+    assert job_of(successor, L0) == number
+    successor.wait_for(LeaseGranted)
     assert len(slurm.jobs()) == 1
 
 
-def test_a_job_of_this_run_that_nobody_wants_is_cancelled_and_those_of_others_are_not(story, slurm, tmp_path):
-    told = story()
-    told.rent(L0)
-    (told.rig.run_dir / "leases" / "l9").mkdir()
-    told.backend._slurm.ask(LeaseId("l9"), 2e9)
+def test_a_job_of_this_run_without_a_lease_is_cancelled_and_those_of_others_are_not(observe, slurm, tmp_path):
+    observed = observe()
+    observed.rent(L0)
+    (observed.rig.run_dir / "leases" / "l9").mkdir()
+    observed.backend._slurm.request(LeaseId("l9"), 2e9)
     another = SlurmLeases(tmp_path / "another")
     (tmp_path / "another" / "leases" / L0).mkdir(parents=True)
-    another.ask(L0, 2e9)
+    another.request(L0, 2e9)
     assert len(slurm.jobs()) == 3
-    heir = heir_of(told)
-    wait_until(lambda: heir.look() or not any(" l9" in job for job in slurm.jobs()))
-    assert sorted(job.split()[0] for job in slurm.jobs()) == sorted([job_of(heir, L0), another.job(L0)])
-    another.give_back(L0)
-    another.close(nothing_rented=True)
+    successor = successor_of(observed)
+    wait_until(lambda: successor.poll() or not any(" l9" in job for job in slurm.jobs()))
+    assert sorted(job.split()[0] for job in slurm.jobs()) == sorted([job_of(successor, L0), another.job(L0)])
+    another.release(L0)
+    another.close(no_leases=True)
 
 
-def test_on_slurms_warning_the_job_saves_and_leaves(story, slurm):
-    told = story()
-    told.rent(L0)
-    told.start(S0, until_step=10_000, step_s=0.05)
-    told.wait_for(JobReported)
-    slurm.ask("scancel", job_of(told, L0))
-    ended = told.end_of(S0)
-    gone = told.wait_for(LeaseEnded)
+def test_the_trial_saves_and_stops_on_slurms_warning(observe, slurm):
+    observed = observe()
+    observed.rent(L0)
+    observed.start(S0, until_step=10_000, step_s=0.05)
+    observed.wait_for(JobReported)
+    slurm.query("scancel", job_of(observed, L0))
+    ended = observed.end_of(S0)
+    gone = observed.wait_for(LeaseEnded)
     assert (ended.cause, gone.cause) == ("halted", "revoked")
-    assert told.told(CheckpointSaved)[-1].step == ended.step
-    assert told.wait_for(RevocationNoticed).lease == L0
+    assert observed.seen(CheckpointSaved)[-1].step == ended.step
+    assert observed.wait_for(RevocationNoticed).lease == L0
 
 
-def test_a_gang_on_two_nodes_trains_together_and_is_lost_with_one_of_them(story, slurm):
-    told = story("together")
-    told.rent(L0)
-    told.rent(L1)
-    told.start(S0, until_step=4, shares={L0: 1, L1: 2})
-    assert told.end_of(S0).cause == "reached", told.end_of(S0).detail
-    assert [step["world_size"] for step in told.metrics(S0)] == [3.0] * 4
-    told.start(S1, until_step=10_000, shares={L0: 1, L1: 2}, step_s=0.05)
-    told.wait_for(JobReported, lambda event: event.segment == S1)
-    node = told.backend._slurm.signed(L1).node
+def test_a_gang_on_two_nodes_trains_together_and_is_lost_with_one_of_them(observe, slurm):
+    observed = observe("together")
+    observed.rent(L0)
+    observed.rent(L1)
+    observed.start(S0, until_step=4, shares={L0: 1, L1: 2})
+    assert observed.end_of(S0).cause == "reached", observed.end_of(S0).detail
+    assert [step["world_size"] for step in observed.metrics(S0)] == [3.0] * 4
+    observed.start(S1, until_step=10_000, shares={L0: 1, L1: 2}, step_s=0.05)
+    observed.wait_for(JobReported, lambda event: event.segment == S1)
+    node = observed.backend._slurm.signed(L1).node
     slurm.kill_node(node)
-    ended, gone = told.end_of(S1), told.wait_for(LeaseEnded)
+    ended, gone = observed.end_of(S1), observed.wait_for(LeaseEnded)
     slurm.start_node(node)
     assert (ended.cause, gone.lease, gone.cause) == ("lost", L1, "revoked")
-    assert list(told.backend.inventory()) == [L0]
+    assert list(observed.backend.inventory()) == [L0]
 
 
-def test_what_slurm_does_not_grant_in_time_is_denied_and_asked_for_no_longer(story, slurm):
-    told = story()
+def test_a_job_that_does_not_start_in_time_is_denied_and_cancelled(observe, slurm):
+    observed = observe()
     leases = [LeaseId(f"l{number}") for number in range(len(slurm.steady))]
     for lease in leases:
-        told.rent(lease)
+        observed.rent(lease)
     late = LeaseId("late")
-    told.backend.acquire(RequestLease(lease=late, offer=OFFER, end_by=told.rig.clock.now() + 40, why="test"))
-    assert told.wait_for(LeaseDenied).reason == "no_capacity"
-    assert list(told.backend.inventory()) == leases
-    wait_until(lambda: told.look() or len(slurm.jobs()) == len(leases))
+    observed.backend.acquire(RequestLease(lease=late, offer=OFFER, end_by=observed.rig.clock.now() + 40, why="test"))
+    assert observed.wait_for(LeaseDenied).reason == "no_capacity"
+    assert list(observed.backend.inventory()) == leases
+    wait_until(lambda: observed.poll() or len(slurm.jobs()) == len(leases))
 
 
-def test_what_slurm_refuses_is_said(story):
-    told = story(partition="nowhere")
+def test_a_refusal_of_slurm_is_raised_and_denied(observe):
+    observed = observe(partition="nowhere")
     with pytest.raises(PermanentError, match=r"Slurm refuses \(sbatch\): .*[Ii]nvalid partition"):
-        told.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
-    assert told.wait_for(LeaseDenied).reason == "quota"
+        observed.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
+    assert observed.wait_for(LeaseDenied).reason == "quota"
 
 
-def test_a_host_that_cannot_run_on_its_node_is_said_once_and_not_tried_for_ever(story, monkeypatch):
-    told = story()
+def test_a_host_that_cannot_run_on_its_node_is_reported_once_and_not_retried_for_ever(observe, monkeypatch):
+    observed = observe()
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    told.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
-    assert told.wait_for(LeaseDenied).reason == "no_capacity"
+    observed.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
+    assert observed.wait_for(LeaseDenied).reason == "no_capacity"
     with pytest.raises(PermanentError, match=r"does not start on its node: .*/nowhere/python") as caught:
-        told.backend.acquire(RequestLease(lease=L1, offer=OFFER, end_by=START + 6000, why="test"))
+        observed.backend.acquire(RequestLease(lease=L1, offer=OFFER, end_by=START + 6000, why="test"))
     assert "same on all nodes" in caught.value.hint
 
 
-def test_a_slurm_that_does_not_answer_for_a_while_costs_nothing_but_time(story, slurm):
-    told = story()
-    told.rent(L0)
-    told.start(S0, until_step=5, step_s=0.1)
+def test_an_outage_of_slurm_costs_only_time(observe, slurm):
+    observed = observe()
+    observed.rent(L0)
+    observed.start(S0, until_step=5, step_s=0.1)
     slurm.stop_controller()
     order = RequestLease(lease=L1, offer=OFFER, end_by=START + 6000, why="test")
-    told.backend.acquire(order)
-    assert told.end_of(S0).cause == "reached"
+    observed.backend.acquire(order)
+    assert observed.end_of(S0).cause == "reached"
     slurm.start_controller()
-    told.wait_for(LeaseGranted, lambda event: event.lease == L1)
+    observed.wait_for(LeaseGranted, lambda event: event.lease == L1)
 
 
-def test_on_a_machine_without_slurm(tmp_path, monkeypatch):
+def test_a_machine_without_slurm_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    told = a_story(tmp_path)
+    observed = observe_slurm(tmp_path)
     with pytest.raises(PermanentError, match="there is no sbatch here"):
-        told.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
-    told.backend.close()
+        observed.backend.acquire(RequestLease(lease=L0, offer=OFFER, end_by=START + 6000, why="test"))
+    observed.backend.close()
 
 
-def test_the_jobs_carry_the_names_by_which_people_find_them(story, slurm):
-    told = story()
-    told.rent(L0)
+def test_jobs_have_the_name_of_the_run_and_the_lease(observe, slurm):
+    observed = observe()
+    observed.rent(L0)
     (job,) = slurm.jobs()
-    assert job.split()[1] == told.backend._slurm.name
+    assert job.split()[1] == observed.backend._slurm.name
     assert job.split()[3] == L0
     listed = subprocess.run(
-        ["squeue", "--noheader", f"--name={told.backend._slurm.name}", "--format=%i"],
+        ["squeue", "--noheader", f"--name={observed.backend._slurm.name}", "--format=%i"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert listed.stdout.split() == [job_of(told, L0)]
+    assert listed.stdout.split() == [job_of(observed, L0)]

@@ -1,4 +1,4 @@
-"""A run on Slurm that the service drives: Slurm calls the service, and the run hears of it."""
+"""A run on Slurm that the service drives: Slurm calls the service, which passes the callback to the run."""
 
 import json
 
@@ -35,15 +35,15 @@ def serving(tmp_path, slurm):
     server.end()
 
 
-def test_a_bag_is_submitted_to_the_service_and_slurm_calls_it_when_its_jobs_end(serving, slurm):
+def test_slurm_calls_the_service_when_jobs_of_a_bag_end(serving, slurm):
     client = serving.client()
     client.submit(BAG)
-    assert client.wait("bag", timeout_s=120)["status"] == "concluded"
+    assert client.wait("bag", timeout_s=120)["status"] == "completed"
     folder = RunFolder(serving.store / "bag")
     assert {job.status for job in Study.in_folder(folder).state.jobs.values()} == {"finished"}
     nothing_is_left(slurm, folder.path)
     wait_until(lambda: list((folder.path / "callbacks").glob("*.json")), "Slurm does not call")
     for path in (folder.path / "callbacks").glob("*.json"):
-        news = json.loads(path.read_text())
-        assert (news["run"], news["job_id"]) == ("bag", path.stem)
-        assert news["nodes"] in slurm.steady
+        callback = json.loads(path.read_text())
+        assert (callback["run"], callback["job_id"]) == ("bag", path.stem)
+        assert callback["nodes"] in slurm.steady

@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 
-from shoestring.optimizer.as_printed.gp import PrintedBeliefs
+from shoestring.optimizer.as_printed.gp import PrintedPosteriors
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.outcome_model import OutcomePosterior
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.made_up import FRACTIONS, optimizer, run
 
 
-def believed(runs: int = 12, kind: type[Beliefs] = Beliefs, **changes: object) -> Beliefs:
+def believed(runs: int = 12, kind: type[Posteriors] = Posteriors, **changes: object) -> Posteriors:
     """After this many runs of configurations and fractions drawn by lot."""
     asked = optimizer(**changes)
     configs = asked._history().candidates.configs
@@ -24,16 +24,16 @@ def believed(runs: int = 12, kind: type[Beliefs] = Beliefs, **changes: object) -
     return kind(asked._history(), {})
 
 
-def printed(runs: int = 12, **changes: object) -> Beliefs:
-    return believed(runs, PrintedBeliefs, **changes)
+def printed(runs: int = 12, **changes: object) -> Posteriors:
+    return believed(runs, PrintedPosteriors, **changes)
 
 
-def after(belief: OutcomePosterior, row: int, fraction: float, surprise: float) -> OutcomePosterior:
+def after(posterior: OutcomePosterior, row: int, fraction: float, surprise: float) -> OutcomePosterior:
     """The same belief, told that a run of this row measured so many deviations more than expected."""
-    process, x = belief._gp, belief._candidates.x
+    process, x = posterior._gp, posterior._candidates.x
     here = process.slice(process.near(x[[row]]), fraction)
     value = float(here.mean[0]) + surprise * math.sqrt(float(here.variance[0]) + here.noise)
-    twin = copy.copy(belief)
-    twin._gp = process.told(x[row], fraction, value)
+    twin = copy.copy(posterior)
+    twin._gp = process.condition_on(x[row], fraction, value)
     twin._near, twin._slices, twin._alike = None, {}, {}
     return twin

@@ -8,7 +8,7 @@ import pytest
 import shoestring as ss
 from shoestring.errors import SpecError
 from shoestring.optimizer.candidates import listed
-from shoestring.optimizer.initial_design import spread
+from shoestring.optimizer.initial_design import latin_hypercube
 
 
 def test_a_finite_space_is_listed_with_one_length_for_each_parameter() -> None:
@@ -64,20 +64,20 @@ def test_there_must_be_candidates() -> None:
 def test_the_first_runs_are_spread_over_every_parameter() -> None:
     found = listed({"a": ss.integer(0, 99), "b": ss.integer(0, 99), "kind": ss.choice(*"wxyz")})
     assert found is not None
-    rows = spread(found, 4, seed=3)
+    rows = latin_hypercube(found, 4, seed=3)
     assert len(set(rows)) == 4
     for column in (0, 1):
         assert sorted((found.x[rows, column] * 3.999).astype(int)) == [0, 1, 2, 3]
     assert found.x[rows, 2:].sum(axis=0).tolist() == [1.0] * 4
-    assert rows == spread(found, 4, seed=3)
-    assert rows != spread(found, 4, seed=4)
+    assert rows == latin_hypercube(found, 4, seed=3)
+    assert rows != latin_hypercube(found, 4, seed=4)
 
 
 def test_there_are_no_more_first_runs_than_candidates() -> None:
     one = listed([{"only": 1}])
     assert one is not None
-    assert spread(one, 4, seed=0) == [0]
+    assert latin_hypercube(one, 4, seed=0) == [0]
     few = listed({"kind": ss.choice("a", "b", "c")})
     assert few is not None
-    assert sorted(spread(few, 4, seed=0)) == [0, 1, 2]
+    assert sorted(latin_hypercube(few, 4, seed=0)) == [0, 1, 2]
     assert np.isfinite(few.x).all()

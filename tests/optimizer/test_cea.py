@@ -9,14 +9,16 @@ import pytest
 from scipy.stats import norm
 
 import shoestring as ss
-from shoestring.optimizer.acquisition.cea import cea, chance_kept
-from shoestring.optimizer.as_printed.gp import PrintedBeliefs
+from shoestring.optimizer.acquisition.cea import cea, chance_feasible
+from shoestring.optimizer.as_printed.gp import PrintedPosteriors
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 
 
-def told(goal: str, direction: str = "maximize", kind: type[Beliefs] = PrintedBeliefs, top: float = 1.0) -> Beliefs:
+def told(
+    goal: str, direction: str = "maximize", kind: type[Posteriors] = PrintedPosteriors, top: float = 1.0
+) -> Posteriors:
     one = Optimizer(
         {"x": ss.integer(0, 9)},
         **{direction: goal},
@@ -31,36 +33,36 @@ def told(goal: str, direction: str = "maximize", kind: type[Beliefs] = PrintedBe
 
 @pytest.mark.parametrize("fraction", [0.25, 1.0])
 def test_it_is_the_predicted_accuracy_times_the_chance_to_keep_each_limit(fraction: float) -> None:
-    beliefs = told("accuracy")
-    accuracy = 1.0 - beliefs.objective.at(fraction).mean
-    cost, recall = (limit.posterior.at(fraction) for limit in beliefs.limits())
+    posteriors = told("accuracy")
+    accuracy = 1.0 - posteriors.objective.at(fraction).mean
+    cost, recall = (limit.posterior.at(fraction) for limit in posteriors.modelled_constraints())
     cheap = norm.cdf((math.log(0.30) - cost.mean) / cost.measured_deviation)
     good = norm.sf((math.log(0.6) - recall.mean) / recall.measured_deviation)
-    assert cea(beliefs, fraction) == pytest.approx(accuracy * cheap * good)
+    assert cea(posteriors, fraction) == pytest.approx(accuracy * cheap * good)
     rows = np.array([2, 7])
-    assert cea(beliefs, fraction, rows) == pytest.approx(cea(beliefs, fraction)[rows])
+    assert cea(posteriors, fraction, rows) == pytest.approx(cea(posteriors, fraction)[rows])
 
 
 def test_the_chance_of_limits_with_known_prices_is_that_of_the_beliefs() -> None:
-    beliefs = told("accuracy", kind=Beliefs)
-    assert np.log(chance_kept(beliefs)) == pytest.approx(beliefs.log_feasible())
+    posteriors = told("accuracy", kind=Posteriors)
+    assert np.log(chance_feasible(posteriors)) == pytest.approx(posteriors.log_feasible())
 
 
 @pytest.mark.parametrize(
     ("goal", "direction", "kind", "top"),
     [
-        ("reward", "maximize", PrintedBeliefs, -70.0),
-        ("loss", "minimize", PrintedBeliefs, 7.0),
-        ("loss", "minimize", Beliefs, 7.0),
-        ("accuracy", "maximize", Beliefs, 1.0),
+        ("reward", "maximize", PrintedPosteriors, -70.0),
+        ("loss", "minimize", PrintedPosteriors, 7.0),
+        ("loss", "minimize", Posteriors, 7.0),
+        ("accuracy", "maximize", Posteriors, 1.0),
     ],
 )
 def test_where_there_is_no_accuracy_better_is_still_worth_more(
-    goal: str, direction: str, kind: type[Beliefs], top: float
+    goal: str, direction: str, kind: type[Posteriors], top: float
 ) -> None:
-    beliefs = told(goal, direction, kind, top)
-    order = np.argsort(beliefs.objective.at(1.0).mean)
-    worth = (cea(beliefs, 1.0) / chance_kept(beliefs))[order]
+    posteriors = told(goal, direction, kind, top)
+    order = np.argsort(posteriors.objective.at(1.0).mean)
+    worth = (cea(posteriors, 1.0) / chance_feasible(posteriors))[order]
     assert (worth >= 0.0).all()
     assert (np.diff(worth) <= 1e-12).all()
     assert worth[0] > worth[-1]

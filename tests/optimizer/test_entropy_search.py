@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from shoestring.optimizer.acquisition.cea import chance_kept
+from shoestring.optimizer.acquisition.cea import chance_feasible
 from shoestring.optimizer.acquisition.entropy_search import (
     AS_PRINTED,
     CORRECTED,
-    UNLIMITED,
+    UNCONSTRAINED,
     EntropySearch,
-    representatives,
+    representer_points,
 )
 from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent
 from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
@@ -24,27 +24,27 @@ from shoestring.optimizer.outcome_model import OutcomePosterior
 from tests.optimizer.believed import after, believed, printed
 
 
-def two_rivals(belief: OutcomePosterior) -> Rows:
+def two_rivals(posterior: OutcomePosterior) -> Rows:
     """Two candidates of which either may be better."""
-    mean = belief.at(1.0).mean
+    mean = posterior.at(1.0).mean
     best = int(mean.argmin())
     others = np.array([row for row in range(0, len(mean), 7) if row != best])
-    doubt = [abs(0.3 - chance_of_two(belief, np.array([best, row]))[1]) for row in others]
-    return np.array([best, others[int(np.argmin(doubt))]])
+    variance = [abs(0.3 - chance_of_two(posterior, np.array([best, row]))[1]) for row in others]
+    return np.array([best, others[int(np.argmin(variance))]])
 
 
-def chance_of_two(belief: OutcomePosterior, two: Rows) -> np.ndarray:
+def chance_of_two(posterior: OutcomePosterior, two: Rows) -> np.ndarray:
     """The chance of each of two to be the best, by the formula for two jointly normal values."""
-    mean = belief.at(1.0, two).mean
-    (own, both), (_, other) = belief.covariance(two, 1.0, two, 1.0)
+    mean = posterior.at(1.0, two).mean
+    (own, both), (_, other) = posterior.covariance(two, 1.0, two, 1.0)
     first = float(ndtr((mean[1] - mean[0]) / math.sqrt(own + other - 2.0 * both)))
     return np.array([first, 1.0 - first])
 
 
 def test_the_chance_to_be_the_best_is_that_of_the_formula_for_two() -> None:
-    belief = believed().objective
-    two = two_rivals(belief)
-    assert p_opt(belief.draws(two, 100_000, [0]).values) == pytest.approx(chance_of_two(belief, two), abs=0.01)
+    posterior = believed().objective
+    two = two_rivals(posterior)
+    assert p_opt(posterior.draws(two, 100_000, [0]).values) == pytest.approx(chance_of_two(posterior, two), abs=0.01)
 
 
 def test_the_chance_to_be_the_best_is_counted_in_each_line_of_draws() -> None:
@@ -60,42 +60,44 @@ def test_information_is_nothing_for_the_uniform_and_most_for_the_certain() -> No
 
 @pytest.mark.parametrize("roots", [1, 3, 5])
 def test_what_a_run_lets_know_is_that_of_models_updated_with_every_root(roots: int) -> None:
-    belief = believed().objective
-    nodes, two = gauss_hermite(roots), two_rivals(belief)
-    draws = belief.draws(two, 100_000, [0])
+    posterior = believed().objective
+    nodes, two = gauss_hermite(roots), two_rivals(posterior)
+    draws = posterior.draws(two, 100_000, [0])
     for row, fraction in [(int(two[0]), 1.0), (41, 1 / 8), (int(two[1]), 1 / 2)]:
-        later = [after(belief, row, fraction, float(surprise)) for surprise in nodes.surprises[:, 0]]
+        later = [after(posterior, row, fraction, float(surprise)) for surprise in nodes.surprises[:, 0]]
         brute_force = nodes.weights @ [information(chance_of_two(twin, two)) for twin in later]
         assert information_after(draws, np.array([row]), fraction, nodes)[0] == pytest.approx(brute_force, abs=0.01)
 
 
 def test_no_run_is_expected_to_tell_less_than_nothing() -> None:
-    belief = believed().objective
-    two, nodes = two_rivals(belief), gauss_hermite(5)
-    draws = belief.draws(two, 100_000, [0])
-    known = information(chance_of_two(belief, two))
+    posterior = believed().objective
+    two, nodes = two_rivals(posterior), gauss_hermite(5)
+    draws = posterior.draws(two, 100_000, [0])
+    known = information(chance_of_two(posterior, two))
     for fraction in (1 / 32, 1.0):
         assert (information_after(draws, two, fraction, nodes) > known - 0.01).all()
 
 
 @pytest.mark.parametrize(("roots", "measured_first"), [(1, False), (3, True)], ids=["as printed", "corrected"])
-@pytest.mark.parametrize("limits", ["cost <= 0.05", ["cost <= 0.05", "time <= 20m"]], ids=["one limit", "two limits"])
+@pytest.mark.parametrize(
+    "constraints", ["cost <= 0.05", ["cost <= 0.05", "time <= 20m"]], ids=["one constraint", "two constraints"]
+)
 def test_the_chance_of_the_next_recommendation_is_that_of_updated_models(
-    roots: int, measured_first: bool, limits: object
+    roots: int, measured_first: bool, constraints: object
 ) -> None:
-    beliefs = believed(constraints=limits)
-    incumbent = NextIncumbent(beliefs, roots, measured_first=measured_first)
-    posterior = beliefs.limits()[0].posterior
+    posteriors = believed(constraints=constraints)
+    incumbent = NextIncumbent(posteriors, roots, measured_first=measured_first)
+    posterior = posteriors.modelled_constraints()[0].posterior
     assert isinstance(posterior, OutcomePosterior)
     nodes = gauss_hermite(roots, 2)  # both limits are of one model, that of seconds
-    contenders, history = incumbent.contenders, beliefs.history
+    contenders, history = incumbent.contenders, posteriors.history
     for row, fraction in [(12, 1 / 32), (200, 1.0)]:
         expected = 0.0
         for (of_level, of_seconds), weight in zip(nodes.surprises, nodes.weights, strict=True):
-            level = after(beliefs.objective, row, fraction, of_level).at(1.0, contenders).mean
+            level = after(posteriors.objective, row, fraction, of_level).at(1.0, contenders).mean
             seconds = after(posterior, row, fraction, of_seconds).at(1.0, contenders)
             chance = np.ones(len(contenders))
-            for limit in beliefs.limits():
+            for limit in posteriors.modelled_constraints():
                 chance *= ndtr((limit.level[contenders] - seconds.mean) / seconds.measured_deviation)
             if measured_first:
                 chance[np.isin(contenders, list(history.feasible))] = 1.0
@@ -106,20 +108,22 @@ def test_the_chance_of_the_next_recommendation_is_that_of_updated_models(
 
 
 def test_the_acquisition_is_information_times_chance_by_cost() -> None:
-    beliefs = printed()
-    search, rows = EntropySearch(beliefs, AS_PRINTED), np.array([5, 100, 333])
+    posteriors = printed()
+    search, rows = EntropySearch(posteriors, AS_PRINTED), np.array([5, 100, 333])
     known = information_after(search._draws, rows, 1 / 4, gauss_hermite(1))
-    cost = beliefs.expected_cost(1 / 4, rows)
+    cost = posteriors.expected_cost(1 / 4, rows)
     assert search.per_cost(rows, 1 / 4) == pytest.approx(known / cost)
-    within = search.per_cost_within_limits(rows, 1 / 4)
-    assert within == pytest.approx(known / cost * NextIncumbent(beliefs, 1, measured_first=False).chance(rows, 1 / 4))
+    within = search.per_cost_constrained(rows, 1 / 4)
+    assert within == pytest.approx(
+        known / cost * NextIncumbent(posteriors, 1, measured_first=False).chance(rows, 1 / 4)
+    )
 
 
 def test_what_is_known_already_counts_in_print_only() -> None:
-    beliefs, rows = believed(), np.arange(20)
-    known = float(information(p_opt(EntropySearch(beliefs, CORRECTED)._draws.values)))
-    in_print = EntropySearch(beliefs, AS_PRINTED).per_cost(rows, 1 / 32) * beliefs.expected_cost(1 / 32, rows)
-    gain = EntropySearch(beliefs, CORRECTED).per_cost(rows, 1 / 32) * beliefs.expected_cost(1 / 32, rows)
+    posteriors, rows = believed(), np.arange(20)
+    known = float(information(p_opt(EntropySearch(posteriors, CORRECTED)._draws.values)))
+    in_print = EntropySearch(posteriors, AS_PRINTED).per_cost(rows, 1 / 32) * posteriors.expected_cost(1 / 32, rows)
+    gain = EntropySearch(posteriors, CORRECTED).per_cost(rows, 1 / 32) * posteriors.expected_cost(1 / 32, rows)
     assert known > 0.0
     assert (gain < in_print).all()
 
@@ -130,8 +134,8 @@ def test_without_limits_the_chance_is_one() -> None:
 
 
 def test_the_best_is_looked_for_where_limits_are_kept_only_if_these_count() -> None:
-    beliefs = believed(20)
-    chance = chance_kept(beliefs)
-    within, anywhere = representatives(beliefs, CORRECTED), representatives(beliefs, UNLIMITED)
+    posteriors = believed(20)
+    chance = chance_feasible(posteriors)
+    within, anywhere = representer_points(posteriors, CORRECTED), representer_points(posteriors, UNCONSTRAINED)
     assert chance[within].mean() > chance[anywhere].mean()
-    assert not set(within.tolist()) & set(beliefs.history.infeasible.tolist())
+    assert not set(within.tolist()) & set(posteriors.history.infeasible.tolist())

@@ -9,13 +9,13 @@ from shoestring.optimizer.acquisition.cea import cea
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.filters.cmaes import ByCmaes, Cmaes
 from shoestring.optimizer.filters.direct import ByDirect, Cube
-from shoestring.optimizer.filters.filters import ByCea, ByLot, Filter, NoFilter, Worth, allowance
+from shoestring.optimizer.filters.filters import ByCea, ByRandom, Filter, LazyAcquisition, NoFilter, allowance
 from tests.optimizer.believed import believed
 from tests.optimizer.made_up import FRACTIONS
 
 BELIEFS = believed()
 X = BELIEFS.history.candidates.x
-LIMITED = [ByCea(0.1), ByLot(0.1), ByCmaes(0.1), ByDirect(0.1)]
+LIMITED = [ByCea(0.1), ByRandom(0.1), ByCmaes(0.1), ByDirect(0.1)]
 
 
 def hill(rows: Rows, fraction: float) -> Numbers:
@@ -30,52 +30,52 @@ def test_the_acquisition_is_computed_once_for_each_run_and_where_it_is_asked_for
         asked.extend((int(row), fraction) for row in rows)
         return hill(rows, fraction)
 
-    worth = Worth(BELIEFS, counted)
+    worth = LazyAcquisition(BELIEFS, counted)
     runs = np.array([12, 3, 12, 40])
     assert worth(runs) == pytest.approx([hill(np.array([run // 5]), FRACTIONS[run % 5])[0] for run in runs])
     worth(runs[:2])
-    assert len(asked) == len(set(asked)) == worth.looked_at == 3
+    assert len(asked) == len(set(asked)) == worth.evaluated == 3
 
 
 def test_without_a_filter_the_best_of_all_untried_runs_is_found() -> None:
-    worth = Worth(BELIEFS, hill)
+    worth = LazyAcquisition(BELIEFS, hill)
     best = NoFilter().best(worth)
-    assert worth.looked_at == len(worth.untried)
+    assert worth.evaluated == len(worth.untried)
     assert worth(np.array([best]))[0] == worth(worth.untried).max()
 
 
 @pytest.mark.parametrize("limited", LIMITED, ids=lambda limited: type(limited).__name__)
 def test_no_filter_looks_at_much_more_than_it_may_or_at_what_was_tried(limited: Filter) -> None:
-    worth = Worth(BELIEFS, hill)
+    worth = LazyAcquisition(BELIEFS, hill)
     best = limited.best(worth)
     assert best in worth.untried
-    assert worth.looked_at <= allowance(worth, 0.1) + 12  # of a generation that was begun
+    assert worth.evaluated <= allowance(worth, 0.1) + 12  # of a generation that was begun
 
 
 @pytest.mark.parametrize("limited", [ByCmaes(0.1), ByDirect(0.1)], ids=["CMA-ES", "DIRECT"])
 def test_optimisers_find_a_run_among_the_best_few_of_a_smooth_acquisition(limited: Filter) -> None:
-    worth = Worth(BELIEFS, hill)
+    worth = LazyAcquisition(BELIEFS, hill)
     found = worth(np.array([limited.best(worth)]))[0]
     assert (worth(worth.untried) > found).mean() < 0.01
 
 
 @pytest.mark.parametrize("limited", LIMITED, ids=lambda limited: type(limited).__name__)
 def test_a_filter_finds_the_same_again(limited: Filter) -> None:
-    assert limited.best(Worth(BELIEFS, hill)) == limited.best(Worth(BELIEFS, hill))
+    assert limited.best(LazyAcquisition(BELIEFS, hill)) == limited.best(LazyAcquisition(BELIEFS, hill))
 
 
 def test_cea_keeps_the_share_with_the_largest_constrained_expected_accuracy() -> None:
-    worth = Worth(BELIEFS, hill)
+    worth = LazyAcquisition(BELIEFS, hill)
     ByCea(0.02).best(worth)
     promise = np.stack([cea(BELIEFS, fraction) for fraction in FRACTIONS], axis=1).ravel()
-    looked_at = np.array([run for run in worth.untried if worth.knows(np.array([run]))])
-    others = np.setdiff1d(worth.untried, looked_at)
-    assert len(looked_at) == allowance(worth, 0.02)
-    assert promise[looked_at].min() >= promise[others].max()
+    evaluated = np.array([run for run in worth.untried if worth.knows(np.array([run]))])
+    others = np.setdiff1d(worth.untried, evaluated)
+    assert len(evaluated) == allowance(worth, 0.02)
+    assert promise[evaluated].min() >= promise[others].max()
 
 
 def test_every_point_of_the_cube_stands_for_an_untried_run_and_every_run_for_itself() -> None:
-    worth = Worth(BELIEFS, hill)
+    worth = LazyAcquisition(BELIEFS, hill)
     cube = Cube(worth)
     rng = np.random.default_rng(0)
     assert all(cube.run(point) in worth.untried for point in rng.random((50, cube.dimensions)))

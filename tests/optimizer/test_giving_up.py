@@ -15,8 +15,8 @@ SLOWEST = 300.0
 
 
 def test_on_all_of_the_data_the_end_is_the_limit() -> None:
-    limits = parse_all(["cost <= 0.10", "time <= 2h", "recall >= 0.8", "latency <= 5", "cost >= 0.01"])
-    assert ends(limits, 1.0) == {"cost": 0.10, "seconds": 7200.0}
+    constraints = parse_all(["cost <= 0.10", "time <= 2h", "recall >= 0.8", "latency <= 5", "cost >= 0.01"])
+    assert ends(constraints, 1.0) == {"cost": 0.10, "seconds": 7200.0}
 
 
 @given(st.floats(1e-3, 1.0), st.floats(1e-3, 1e3), st.floats(0.61, 1.5))

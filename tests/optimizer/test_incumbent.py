@@ -8,44 +8,44 @@ import numpy as np
 import pytest
 
 import shoestring as ss
-from shoestring.optimizer.incumbent import favourite, log_expected_value, log_value, recommended
+from shoestring.optimizer.incumbent import incumbent_row, log_expected_value, log_value, recommended
 from shoestring.optimizer.methods.trimtuner import TrimTuner
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.made_up import optimizer, run
 
 
-def believed(runs: int, **changes: object) -> Beliefs:
+def believed(runs: int, **changes: object) -> Posteriors:
     asked = optimizer(**changes)
     for _ in range(runs):
         run(asked, asked.ask())
-    return Beliefs(asked._history(), {})
+    return Posteriors(asked._history(), {})
 
 
-def told_of_rates(**goal: object) -> Beliefs:
+def told_of_rates(**goal: object) -> Posteriors:
     """Six runs, the better the smaller their rate, and a limit that hardly anything keeps."""
     asked = optimizer(constraints="cost <= 0.0005", **goal)
     for _ in range(6):
         suggestion = asked.ask()
         rate = float(suggestion.config["rate"])  # type: ignore[arg-type]
         asked.tell(suggestion, error=0.1 + 0.05 * rate, accuracy=0.9 - 0.05 * rate, seconds=100.0)
-    return Beliefs(asked._history(), {})
+    return Posteriors(asked._history(), {})
 
 
 @pytest.mark.parametrize("goal", [{"minimize": "error"}, {"minimize": None, "maximize": "accuracy"}])
 def test_the_favourite_has_the_largest_expected_value_and_what_breaks_a_limit_has_none(goal: dict[str, object]) -> None:
-    beliefs = told_of_rates(**goal)
-    ahead = beliefs.objective.at(1.0)
+    posteriors = told_of_rates(**goal)
+    ahead = posteriors.objective.at(1.0)
     drawn = np.exp(ahead.mean + ahead.deviation * np.random.default_rng(0).standard_normal((4000, len(ahead.mean))))
     value = np.maximum(1 - drawn, 0).mean(axis=0) if "maximize" in goal else 1 / drawn.mean(axis=0)
-    worth = value * np.exp(beliefs.log_feasible())
-    assert worth[favourite(beliefs)] > 0.97 * worth.max()
+    worth = value * np.exp(posteriors.log_feasible())
+    assert worth[incumbent_row(posteriors)] > 0.97 * worth.max()
 
 
 def test_a_candidate_that_is_hardly_known_is_worth_less_than_one_that_is_known_to_be_as_good() -> None:
-    beliefs = told_of_rates(minimize=None, maximize="accuracy")
-    worth = np.exp(log_value(beliefs, np.full(3, math.log(0.2)), np.array([0.0, 0.5, 3.0])))
+    posteriors = told_of_rates(minimize=None, maximize="accuracy")
+    worth = np.exp(log_value(posteriors, np.full(3, math.log(0.2)), np.array([0.0, 0.5, 3.0])))
     assert worth[0] == pytest.approx(0.8)
     assert worth[0] > worth[1] > worth[2] > 0.0
 
@@ -54,9 +54,9 @@ def test_values_without_a_zero_count_from_the_worst_seen() -> None:
     one = Optimizer({"x": ss.integer(0, 9)}, maximize="reward", constraints="cost <= 1")
     for x in range(0, 10, 3):
         one.tell(Suggestion({"x": x}), reward=250.0 + x, cost=0.5 if x < 9 else 1.5)
-    beliefs = Beliefs(one._history(), {})
-    assert math.exp(log_value(beliefs, np.array([-256.0]))[0]) == pytest.approx(6.0)
-    assert favourite(beliefs) in (6, 7)
+    posteriors = Posteriors(one._history(), {})
+    assert math.exp(log_value(posteriors, np.array([-256.0]))[0]) == pytest.approx(6.0)
+    assert incumbent_row(posteriors) in (6, 7)
 
 
 def told(small_error: float) -> Optimizer:
@@ -91,9 +91,9 @@ def test_a_run_that_keeps_its_limits_and_is_good_for_nothing_else_is_not_held_on
 
 
 def test_what_is_recommended_is_not_what_was_measured_to_be_infeasible() -> None:
-    beliefs = believed(20, seed=5)
-    infeasible = [beliefs.history.candidates.configs[row] for row in beliefs.history.infeasible]
-    assert recommended(beliefs).config not in infeasible
+    posteriors = believed(20, seed=5)
+    infeasible = [posteriors.history.candidates.configs[row] for row in posteriors.history.infeasible]
+    assert recommended(posteriors).config not in infeasible
 
 
 def test_while_nothing_keeps_the_limits_candidates_are_weighed_by_how_good_they_would_be() -> None:
@@ -102,9 +102,9 @@ def test_while_nothing_keeps_the_limits_candidates_are_weighed_by_how_good_they_
     for x in range(0, 10, 3):
         one.tell(Suggestion({"x": x}, 1 / 4), accuracy=0.1 if x < 5 else 0.9, cost=0.25)
     one.tell(Suggestion({"x": 6}), cost=1.0, killed=True)
-    beliefs = Beliefs(one._history(), {})
-    gain = TrimTuner()._gain(beliefs, favourite(beliefs))
-    assert gain == pytest.approx(log_expected_value(beliefs))
+    posteriors = Posteriors(one._history(), {})
+    gain = TrimTuner()._gain(posteriors, incumbent_row(posteriors))
+    assert gain == pytest.approx(log_expected_value(posteriors))
     assert int(gain.argmax()) > 5
-    chance = beliefs.log_feasible()
+    chance = posteriors.log_feasible()
     assert gain[9] - gain[0] > chance[9] - chance[0] + 0.3

@@ -34,17 +34,17 @@ def test_the_joint_posterior_is_that_of_scikit_learn() -> None:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-    belief, x, levels = on_all_of_the_data()
-    shape = belief.shape
+    posterior, x, levels = on_all_of_the_data()
+    shape = posterior.shape
     kernel = ConstantKernel(shape.a**2) * Matern(shape.lengths, nu=2.5) + ConstantKernel(shape.c02)
     unit = levels.std()
     theirs = GaussianProcessRegressor(kernel, alpha=shape.noise2 + 1e-10, optimizer=None)
     theirs.fit(x[:9], (levels - levels.mean()) / unit)
     mean, covariance = theirs.predict(x, return_cov=True)
     everywhere = np.arange(len(x))
-    ours = belief.at(1.0)
+    ours = posterior.at(1.0)
     assert ours.mean == pytest.approx(levels.mean() + unit * mean, abs=1e-6)
-    assert belief.covariance(everywhere, 1.0, everywhere, 1.0) == pytest.approx(unit**2 * covariance, abs=1e-6)
+    assert posterior.covariance(everywhere, 1.0, everywhere, 1.0) == pytest.approx(unit**2 * covariance, abs=1e-6)
 
 
 @pytest.mark.heavy
@@ -55,8 +55,8 @@ def test_a_fantasy_is_that_of_botorch() -> None:
     from gpytorch.kernels import ConstantKernel, MaternKernel, ScaleKernel
     from gpytorch.means import ZeroMean
 
-    belief, x, levels = on_all_of_the_data()
-    shape, unit = belief.shape, levels.std()
+    posterior, x, levels = on_all_of_the_data()
+    shape, unit = posterior.shape, levels.std()
     kernel = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2)) + ConstantKernel()
     values = torch.tensor((levels - levels.mean()) / unit)[:, None]
     noise = torch.full_like(values, shape.noise2)
@@ -72,43 +72,43 @@ def test_a_fantasy_is_that_of_botorch() -> None:
     deviation = (there.variance + shape.noise2).sqrt()
     told = theirs.condition_on_observations(new, there.mean + deviation, noise=noise[:1])
     later = told.posterior(everywhere)
-    moved = influence(belief, np.array([11]), 1.0, np.arange(len(x)))
+    moved = influence(posterior, np.array([11]), 1.0, np.arange(len(x)))
     shift = (later.mean - before.mean)[:, 0].detach().numpy()
     assert moved[0] == pytest.approx(unit * shift, abs=1e-4)
-    left = deviation_after(belief, moved, np.arange(len(x)))[0] ** 2
+    left = deviation_after(posterior, moved, np.arange(len(x)))[0] ** 2
     assert left == pytest.approx(unit**2 * later.variance[:, 0].detach().numpy(), abs=1e-4)
 
 
-@pytest.mark.parametrize("quantity", ["objective", "limit"])
-def test_influence_is_what_an_update_would_bring(quantity: str) -> None:
-    beliefs = believed()
-    belief = beliefs.objective if quantity == "objective" else beliefs.limits()[0].posterior
-    assert isinstance(belief, OutcomePosterior)
-    now = belief.at(1.0, TARGETS)
+@pytest.mark.parametrize("outcome", ["objective", "limit"])
+def test_influence_is_what_an_update_would_bring(outcome: str) -> None:
+    posteriors = believed()
+    posterior = posteriors.objective if outcome == "objective" else posteriors.modelled_constraints()[0].posterior
+    assert isinstance(posterior, OutcomePosterior)
+    now = posterior.at(1.0, TARGETS)
     for row, fraction in RUNS:
-        moved = influence(belief, np.array([row]), fraction, TARGETS)
-        later = after(belief, row, fraction, 1.7).at(1.0, TARGETS)
+        moved = influence(posterior, np.array([row]), fraction, TARGETS)
+        later = after(posterior, row, fraction, 1.7).at(1.0, TARGETS)
         assert later.mean == pytest.approx(now.mean + 1.7 * moved[0], abs=1e-6)
-        assert deviation_after(belief, moved, TARGETS)[0] == pytest.approx(later.deviation, abs=1e-5)
+        assert deviation_after(posterior, moved, TARGETS)[0] == pytest.approx(later.deviation, abs=1e-5)
 
 
 def test_draws_have_the_mean_and_the_covariance_of_the_posterior() -> None:
-    belief = believed().objective
-    values = belief.draws(TARGETS, 100_000, [1]).values
-    covariance = belief.covariance(TARGETS, 1.0, TARGETS, 1.0)
+    posterior = believed().objective
+    values = posterior.draws(TARGETS, 100_000, [1]).values
+    covariance = posterior.covariance(TARGETS, 1.0, TARGETS, 1.0)
     unit = np.sqrt(covariance.max())
-    assert values.mean(axis=0) == pytest.approx(belief.at(1.0, TARGETS).mean, abs=0.02 * unit)
+    assert values.mean(axis=0) == pytest.approx(posterior.at(1.0, TARGETS).mean, abs=0.02 * unit)
     assert np.cov(values.T) == pytest.approx(covariance, abs=0.03 * unit**2)
 
 
 def test_draws_that_are_told_a_value_are_draws_of_the_posterior_after_it() -> None:
-    belief = believed().objective
-    draws = belief.draws(TARGETS, 100_000, [1])
+    posterior = believed().objective
+    draws = posterior.draws(TARGETS, 100_000, [1])
     for row, fraction in RUNS:
         for surprise in (-1.2, 0.0, 2.0):
-            (values,) = draws.told(np.array([row]), fraction, [surprise])
+            (values,) = draws.conditioned(np.array([row]), fraction, [surprise])
             values = values + draws.values.mean()  # which was subtracted
-            later = after(belief, row, fraction, surprise)
+            later = after(posterior, row, fraction, surprise)
             covariance = later.covariance(TARGETS, 1.0, TARGETS, 1.0)
             unit = np.sqrt(covariance.max())
             assert values[0].mean(axis=0) == pytest.approx(later.at(1.0, TARGETS).mean, abs=0.02 * unit)
@@ -116,8 +116,8 @@ def test_draws_that_are_told_a_value_are_draws_of_the_posterior_after_it() -> No
 
 
 def test_equal_seeds_draw_equally_and_others_do_not() -> None:
-    belief = believed().objective
-    first, again, other = (belief.draws(TARGETS, 10, seed).values for seed in ([1, 2], [1, 2], [1, 3]))
+    posterior = believed().objective
+    first, again, other = (posterior.draws(TARGETS, 10, seed).values for seed in ([1, 2], [1, 2], [1, 3]))
     assert (first == again).all()
     assert (first != other).any()
 
@@ -127,5 +127,5 @@ def test_candidates_that_are_all_but_the_same_can_be_drawn() -> None:
     candidates = listed(space, [{"a": 0.5 + 1e-9 * place} for place in range(20)])
     assert candidates is not None
     measured = OutcomeData(np.arange(3), np.zeros(3), np.array([0.1, 0.2, 0.3]), np.zeros(3, dtype=bool))
-    belief = OutcomePosterior(measured, Transform(False), ERROR, candidates, 1 / 16, None)
-    assert np.isfinite(belief.draws(np.arange(20), 50, [0]).values).all()
+    posterior = OutcomePosterior(measured, Transform(False), ERROR, candidates, 1 / 16, None)
+    assert np.isfinite(posterior.draws(np.arange(20), 50, [0]).values).all()

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from shoestring.optimizer.acquisition import mf_eic
 from shoestring.optimizer.acquisition.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from shoestring.space.constraints import LEAST_POWER
 from tests.optimizer.made_up import LIMIT_USD, optimizer, run, usd
 
@@ -36,13 +36,13 @@ def test_far_from_any_improvement_it_still_tells_better_from_worse() -> None:
     assert worth[2] == pytest.approx(-0.5 * 1e4 - 0.5 * math.log(2 * math.pi) - 2 * math.log(100.0), abs=1e-3)
 
 
-def believed(seed: int, runs: int, pending: int = 0) -> Beliefs:
+def believed(seed: int, runs: int, pending: int = 0) -> Posteriors:
     asked = optimizer(seed=seed)
     for _ in range(runs):
         run(asked, asked.ask())
     for _ in range(pending):
         asked.ask()
-    return Beliefs(asked._history(), {})
+    return Posteriors(asked._history(), {})
 
 
 @pytest.mark.parametrize(("seed", "runs", "pending"), [(0, 5, 0), (1, 12, 0), (2, 25, 2)])
@@ -50,41 +50,43 @@ def test_looking_at_few_finds_the_best_of_all(
     seed: int, runs: int, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mf_eic, "BLOCK", 16)
-    beliefs = believed(seed, runs, pending)
-    history = beliefs.history
+    posteriors = believed(seed, runs, pending)
+    history = posteriors.history
     every = np.arange(len(history.candidates))
-    gain = np.maximum(log_eic(beliefs, -2.0), -1e6)
-    worth = np.where(history.untried, log_mf_eic(beliefs, gain, every), -math.inf)
+    gain = np.maximum(log_eic(posteriors, -2.0), -1e6)
+    worth = np.where(history.untried, log_mf_eic(posteriors, gain, every), -math.inf)
     row, column = np.unravel_index(int(worth.argmax()), worth.shape)
-    assert best_run(beliefs, log_eic(beliefs, -2.0)) == (row, history.problem.fractions[column])
+    assert best_run(posteriors, log_eic(posteriors, -2.0)) == (row, history.problem.fractions[column])
 
 
 def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> None:
-    beliefs = believed(0, 12)
-    every = np.arange(len(beliefs.history.candidates))
-    settled = [beliefs.objective.squared_correlation(s, every).mean() for s in beliefs.history.problem.fractions]
-    assert settled == sorted(settled)
-    assert (beliefs.expected_cost(1 / 32) < beliefs.expected_cost(1.0)).all()
-    assert (beliefs.least_expected_cost(1 / 8) <= beliefs.expected_cost(1 / 8)).all()
-    assert beliefs.expected_cost(1 / 8, every[:7]) == pytest.approx(beliefs.expected_cost(1 / 8)[:7])
+    posteriors = believed(0, 12)
+    every = np.arange(len(posteriors.history.candidates))
+    correlation = [
+        posteriors.objective.squared_correlation(s, every).mean() for s in posteriors.history.problem.fractions
+    ]
+    assert correlation == sorted(correlation)
+    assert (posteriors.expected_cost(1 / 32) < posteriors.expected_cost(1.0)).all()
+    assert (posteriors.least_expected_cost(1 / 8) <= posteriors.expected_cost(1 / 8)).all()
+    assert posteriors.expected_cost(1 / 8, every[:7]) == pytest.approx(posteriors.expected_cost(1 / 8)[:7])
 
 
 def test_what_a_run_is_expected_to_cost_ends_where_it_is_given_up() -> None:
-    beliefs = believed(1, 12)
-    every, fraction = np.arange(len(beliefs.history.candidates)), 1 / 8
-    spent = beliefs._of["seconds"].at(fraction)
+    posteriors = believed(1, 12)
+    every, fraction = np.arange(len(posteriors.history.candidates)), 1 / 8
+    spent = posteriors._of["seconds"].at(fraction)
     draws = np.random.default_rng(0).standard_normal((20_000, 1))
-    usd = np.exp(spent.mean + spent.measured_deviation * draws) * beliefs._unit_price(None)
+    usd = np.exp(spent.mean + spent.measured_deviation * draws) * posteriors._unit_price(None)
     most = LIMIT_USD * fraction**LEAST_POWER
-    assert beliefs.expected_cost(fraction) == pytest.approx(np.minimum(usd, most).mean(axis=0), rel=0.05)
-    assert (beliefs.expected_cost(fraction) <= most).all()
-    assert beliefs.expected_cost(fraction, every[:7]) == pytest.approx(beliefs.expected_cost(fraction)[:7])
-    assert beliefs.expected_cost(1.0).max() > LIMIT_USD
+    assert posteriors.expected_cost(fraction) == pytest.approx(np.minimum(usd, most).mean(axis=0), rel=0.05)
+    assert (posteriors.expected_cost(fraction) <= most).all()
+    assert posteriors.expected_cost(fraction, every[:7]) == pytest.approx(posteriors.expected_cost(fraction)[:7])
+    assert posteriors.expected_cost(1.0).max() > LIMIT_USD
 
 
 def test_a_measurement_overrules_the_model() -> None:
-    beliefs = believed(3, 25)
-    chance, history = beliefs.log_feasible(), beliefs.history
+    posteriors = believed(3, 25)
+    chance, history = posteriors.log_feasible(), posteriors.history
     assert history.measured
     for row, seen in history.measured.items():
         assert chance[row] == (-math.inf if seen.killed or usd(seen.config) > LIMIT_USD else 0.0)
@@ -95,7 +97,7 @@ def test_two_limits_multiply() -> None:
     for _ in range(8):
         suggestion = asked.ask()
         asked.tell(suggestion, error=0.1 + 0.01 * float(suggestion.config["rate"]), seconds=400.0 * suggestion.fraction)  # type: ignore[arg-type]
-    beliefs = Beliefs(asked._history(), {})
-    one, other = (beliefs.log_kept(constraint) for constraint in beliefs.history.problem.constraints)
-    unmeasured = np.setdiff1d(np.arange(len(one)), list(beliefs.history.measured))
-    assert beliefs.log_feasible()[unmeasured] == pytest.approx((one + other)[unmeasured])
+    posteriors = Posteriors(asked._history(), {})
+    one, other = (posteriors.log_satisfied(constraint) for constraint in posteriors.history.problem.constraints)
+    unmeasured = np.setdiff1d(np.arange(len(one)), list(posteriors.history.measured))
+    assert posteriors.log_feasible()[unmeasured] == pytest.approx((one + other)[unmeasured])

@@ -11,7 +11,7 @@ from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.methods.trimtuner import MOST_SMALL_RUNS
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 
@@ -153,10 +153,10 @@ def test_prices_may_change_on_the_way() -> None:
     one = optimizer()
     for _ in range(5):
         run(one, one.ask())
-    before = Beliefs(one._history(), {}).expected_cost(1.0)
+    before = Posteriors(one._history(), {}).expected_cost(1.0)
     told = one.observations
     one.reprice(lambda config: 2.0 * price(config))
-    assert Beliefs(one._history(), {}).expected_cost(1.0) == pytest.approx(2.0 * before)
+    assert Posteriors(one._history(), {}).expected_cost(1.0) == pytest.approx(2.0 * before)
     assert one.observations == told
     with pytest.raises(ss.SpecError, match="usd_per_hour"):
         one.reprice(0.0)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoestring.optimizer.acquisition.cea import cea, chance_kept
+from shoestring.optimizer.acquisition.cea import cea, chance_feasible
 from shoestring.optimizer.acquisition.next_incumbent import SURE
 from shoestring.optimizer.as_printed.gp import PrintedFrame
-from shoestring.optimizer.as_printed.incumbent import answer, as_printed, as_published, best_whatever_the_limits
-from shoestring.optimizer.filters.filters import ByLot
+from shoestring.optimizer.as_printed.incumbent import answer, as_printed, as_published, best_unconstrained
+from shoestring.optimizer.filters.filters import ByRandom
 from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.outcome_model import OutcomePosterior
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.believed import believed, printed
 from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
 
@@ -22,10 +22,10 @@ OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 
 @pytest.mark.parametrize("falling", [True, False], ids=["objective", "cost"])
 def test_the_kernel_is_a_matern_times_a_line_in_the_size(falling: bool) -> None:
-    beliefs = printed()
-    belief = beliefs.objective if falling else beliefs.limits()[0].posterior
-    assert isinstance(belief, OutcomePosterior)
-    process, shape = belief._gp, belief.shape
+    posteriors = printed()
+    posterior = posteriors.objective if falling else posteriors.modelled_constraints()[0].posterior
+    assert isinstance(posterior, OutcomePosterior)
+    process, shape = posterior._gp, posterior.shape
     t = 1.0 - process.points.log_s / np.log(FRACTIONS[0])
     phi = np.stack([np.ones_like(t), (1.0 - t) ** 2 if falling else t], axis=1)
     root = shape.a * np.array([[1.0, 0.0], [shape.b, np.sqrt(shape.c2)]])
@@ -39,10 +39,10 @@ def test_the_kernel_is_a_matern_times_a_line_in_the_size(falling: bool) -> None:
 
 
 def test_costs_are_modelled_even_where_prices_are_known_and_their_median_counts() -> None:
-    beliefs = printed()
-    assert beliefs.history.usd_per_hour is None
-    (limit,) = beliefs.limits()
-    assert beliefs.expected_cost(0.25) == pytest.approx(np.exp(limit.posterior.at(0.25).mean))
+    posteriors = printed()
+    assert posteriors.history.usd_per_hour is None
+    (limit,) = posteriors.modelled_constraints()
+    assert posteriors.expected_cost(0.25) == pytest.approx(np.exp(limit.posterior.at(0.25).mean))
     assert limit.level == pytest.approx(np.full(len(limit.level), np.log(LIMIT_USD)))
 
 
@@ -67,38 +67,38 @@ def test_with_all_of_the_data_only_one_run_is_enough_to_begin() -> None:
 
 
 def test_in_print_the_best_of_those_sure_to_keep_the_limits_is_recommended() -> None:
-    beliefs = printed(25)
-    sure = chance_kept(beliefs) >= SURE
+    posteriors = printed(25)
+    sure = chance_feasible(posteriors) >= SURE
     assert sure.any()
-    row = as_printed(beliefs)
+    row = as_printed(posteriors)
     assert sure[row]
-    assert beliefs.objective.at(1.0).mean[row] == beliefs.objective.at(1.0).mean[sure].min()
+    assert posteriors.objective.at(1.0).mean[row] == posteriors.objective.at(1.0).mean[sure].min()
 
 
 def test_in_print_if_none_is_sure_constrained_expected_accuracy_decides() -> None:
-    beliefs = printed(25, constraints="cost <= 0.00001")
-    assert chance_kept(beliefs).max() < SURE
-    assert as_printed(beliefs) == int(cea(beliefs, 1.0).argmax())
+    posteriors = printed(25, constraints="cost <= 0.00001")
+    assert chance_feasible(posteriors).max() < SURE
+    assert as_printed(posteriors) == int(cea(posteriors, 1.0).argmax())
 
 
 def test_the_published_code_recommends_only_what_was_run() -> None:
-    beliefs = printed(25)
-    visited = sorted(set(beliefs.history.rows))
-    row = as_published(beliefs)
+    posteriors = printed(25)
+    visited = sorted(set(posteriors.history.rows))
+    row = as_published(posteriors)
     assert row in visited
-    assert cea(beliefs, 1.0)[row] == cea(beliefs, 1.0)[visited].max()
+    assert cea(posteriors, 1.0)[row] == cea(posteriors, 1.0)[visited].max()
 
 
 @pytest.mark.parametrize("kind", [believed, printed], ids=["our models", "the paper's"])
 def test_an_answer_tells_what_was_measured_and_predicts_the_rest(kind: object) -> None:
-    beliefs: Beliefs = kind(25)  # type: ignore[operator]
-    history = beliefs.history
+    posteriors: Posteriors = kind(25)  # type: ignore[operator]
+    history = posteriors.history
     (measured, seen), *_ = history.feasible.items()
-    assert answer(beliefs, measured).measured
-    assert answer(beliefs, measured).objective == seen.objective
+    assert answer(posteriors, measured).measured
+    assert answer(posteriors, measured).objective == seen.objective
     row = next(row for row in range(len(history.candidates)) if row not in history.measured)
-    assert not answer(beliefs, row).measured
-    assert beliefs.objective.at(1.0).mean[best_whatever_the_limits(beliefs)] == beliefs.objective.at(1.0).mean.min()
+    assert not answer(posteriors, row).measured
+    assert posteriors.objective.at(1.0).mean[best_unconstrained(posteriors)] == posteriors.objective.at(1.0).mean.min()
 
 
 @pytest.mark.parametrize("method", OF_ENTROPY)
@@ -111,7 +111,7 @@ def test_several_suggestions_at_once_differ_and_know_of_each_other(method: str) 
 
 
 def test_filters_and_incumbents_can_be_chosen() -> None:
-    one = optimizer(method=TrimTunerGpAsPrinted(ByLot(0.02), as_published))
+    one = optimizer(method=TrimTunerGpAsPrinted(ByRandom(0.02), as_published))
     for _ in range(6):
         run(one, one.ask())
     assert one.best().config in [seen.config for seen in one.observations]

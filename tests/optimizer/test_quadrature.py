@@ -11,9 +11,9 @@ from shoestring.optimizer.acquisition.quadrature import MOST_NODES, gauss_hermit
 
 
 def test_one_root_is_what_is_expected_and_nothing_else() -> None:
-    for quantities in (1, 2, 5):
-        nodes = gauss_hermite(1, quantities)
-        assert nodes.surprises.tolist() == [[0.0] * quantities]
+    for outcomes in (1, 2, 5):
+        nodes = gauss_hermite(1, outcomes)
+        assert nodes.surprises.tolist() == [[0.0] * outcomes]
         assert nodes.weights.tolist() == [1.0]
 
 
@@ -25,11 +25,11 @@ def test_moments_of_a_normal_are_exact_up_to_twice_the_number_of_roots(roots: in
         assert nodes.weights @ nodes.surprises[:, 0] ** power == pytest.approx(moment, abs=1e-12)
 
 
-@pytest.mark.parametrize("quantities", [2, 3, 4, 7])
-def test_quantities_are_independent_with_unit_variance_however_many_there_are(quantities: int) -> None:
-    nodes = gauss_hermite(3, quantities)
-    assert len(nodes.weights) <= max(MOST_NODES, 2 * quantities)
+@pytest.mark.parametrize("outcomes", [2, 3, 4, 7])
+def test_quantities_are_independent_with_unit_variance_however_many_there_are(outcomes: int) -> None:
+    nodes = gauss_hermite(3, outcomes)
+    assert len(nodes.weights) <= max(MOST_NODES, 2 * outcomes)
     assert nodes.weights.sum() == pytest.approx(1.0)
-    assert nodes.weights @ nodes.surprises == pytest.approx(np.zeros(quantities))
+    assert nodes.weights @ nodes.surprises == pytest.approx(np.zeros(outcomes))
     spread = nodes.surprises.T @ (nodes.weights[:, None] * nodes.surprises)
-    assert spread == pytest.approx(np.eye(quantities))
+    assert spread == pytest.approx(np.eye(outcomes))

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from shoestring.optimizer.as_printed.trees import PrintedTreeBelief
+from shoestring.optimizer.as_printed.trees import PrintedTreePosterior
 from shoestring.optimizer.candidates import Candidates, of_table
 from shoestring.optimizer.observations import FULL
 from shoestring.optimizer.outcome_model import ERROR, SPENDING, OutcomeData
 from shoestring.optimizer.transforms import Transform
-from shoestring.optimizer.trees.posterior import TREES, TreeBelief
+from shoestring.optimizer.trees.posterior import TREES, TreePosterior
 
 LOG = Transform(True, floor=1e-4)
 FRACTIONS = (1 / 32, 1 / 8, 1 / 2, 1.0)
@@ -38,13 +38,13 @@ def some(count: int, fractions: tuple[float, ...], noise: float = 0.0, seed: int
     return told(rng.integers(len(CANDIDATES), size=count).tolist(), rng.choice(fractions, count).tolist(), noise)
 
 
-def believed(measured: OutcomeData, seed: int = 0) -> TreeBelief:
-    return TreeBelief(measured, LOG, ERROR, CANDIDATES, FRACTIONS[0], [seed])
+def believed(measured: OutcomeData, seed: int = 0) -> TreePosterior:
+    return TreePosterior(measured, LOG, ERROR, CANDIDATES, FRACTIONS[0], [seed])
 
 
 def test_a_trend_is_followed_to_where_there_are_no_data_which_trees_in_print_cannot() -> None:
     measured = some(40, FRACTIONS[:2])
-    ours, printed = believed(measured).at(FULL), PrintedTreeBelief(measured, LOG, CANDIDATES, [0]).at(FULL)
+    ours, printed = believed(measured).at(FULL), PrintedTreePosterior(measured, LOG, CANDIDATES, [0]).at(FULL)
     truth = level(EVERY, FULL)
     assert abs((ours.mean - truth).mean()) < 0.15
     assert (printed.mean - truth).mean() > 0.5
@@ -75,27 +75,29 @@ def test_noise_is_what_trees_cannot_explain() -> None:
 
 
 def test_a_run_that_was_ended_early_counts_as_what_others_let_expect_if_that_is_more() -> None:
-    scale, rows = Transform(True, floor=1e-9), [0, 3, 6, 9, 12, 15, 18, 21, 15]
+    transform, rows = Transform(True, floor=1e-9), [0, 3, 6, 9, 12, 15, 18, 21, 15]
     seconds = np.array([5.0, 5.1, 5.2, 5.0, 4.9, 5.1, 5.0, 5.2, 1.0])
     killed = OutcomeData(np.array(rows), np.zeros(9), seconds, np.arange(9) == 8)
     whole = OutcomeData(np.array(rows), np.zeros(9), seconds, np.zeros(9, dtype=bool))
-    ended, believing = (TreeBelief(one, scale, SPENDING, CANDIDATES, 1.0, [0]) for one in (killed, whole))
+    ended, believing = (TreePosterior(one, transform, SPENDING, CANDIDATES, 1.0, [0]) for one in (killed, whole))
     assert ended.at(FULL).mean[15] > 4.7 > believing.at(FULL).mean[15]
     alone = OutcomeData(np.array([4]), np.zeros(1), np.array([2.0]), np.ones(1, dtype=bool))
-    assert TreeBelief(alone, scale, SPENDING, CANDIDATES, 1.0, [0]).at(FULL).mean[4] == pytest.approx(2.0, abs=0.2)
+    assert TreePosterior(alone, transform, SPENDING, CANDIDATES, 1.0, [0]).at(FULL).mean[4] == pytest.approx(
+        2.0, abs=0.2
+    )
 
 
 def test_what_is_said_of_runs_together_is_counted_over_the_trees() -> None:
-    belief = believed(some(25, FRACTIONS))
-    draws = belief.draws(EVERY, TREES, [1]).values
-    ahead = belief.at(FULL)
+    posterior = believed(some(25, FRACTIONS))
+    draws = posterior.draws(EVERY, TREES, [1]).values
+    ahead = posterior.at(FULL)
     assert draws.mean(axis=0) == pytest.approx(ahead.mean, abs=1e-4)
-    assert np.sqrt(np.diag(belief.covariance(EVERY, FULL, EVERY, FULL))) == pytest.approx(ahead.deviation, abs=1e-6)
-    assert np.cov(draws.T, ddof=0) == pytest.approx(belief.covariance(EVERY, FULL, EVERY, FULL), abs=1e-4)
-    across = belief.covariance(EVERY, FRACTIONS[1], EVERY, FULL)
-    own = np.diag(across) / (belief.at(FRACTIONS[1]).deviation * ahead.deviation)
+    assert np.sqrt(np.diag(posterior.covariance(EVERY, FULL, EVERY, FULL))) == pytest.approx(ahead.deviation, abs=1e-6)
+    assert np.cov(draws.T, ddof=0) == pytest.approx(posterior.covariance(EVERY, FULL, EVERY, FULL), abs=1e-4)
+    across = posterior.covariance(EVERY, FRACTIONS[1], EVERY, FULL)
+    own = np.diag(across) / (posterior.at(FRACTIONS[1]).deviation * ahead.deviation)
     assert np.median(own) > 0.3  # runs on a part of the data tell of the run on all of it
-    assert belief.at(FULL, EVERY[3:5]).mean.tolist() == ahead.mean[3:5].tolist()
+    assert posterior.at(FULL, EVERY[3:5]).mean.tolist() == ahead.mean[3:5].tolist()
 
 
 def test_the_same_seed_believes_the_same() -> None:
@@ -105,14 +107,14 @@ def test_the_same_seed_believes_the_same() -> None:
 
 
 def test_one_more_run_moves_the_draws_of_what_is_near_towards_it_and_leaves_the_rest() -> None:
-    belief = believed(some(20, FRACTIONS))
-    rows, draws = np.array([3, 20]), belief.draws(EVERY, 3 * TREES, [2])
-    down, same, up = draws.told(rows, FULL, [-2.0, 0.0, 2.0])
+    posterior = believed(some(20, FRACTIONS))
+    rows, draws = np.array([3, 20]), posterior.draws(EVERY, 3 * TREES, [2])
+    down, same, up = draws.conditioned(rows, FULL, [-2.0, 0.0, 2.0])
     assert up.shape == (2, 3 * TREES, len(CANDIDATES))
     for place, row in enumerate(rows):
         assert same[place][:, row].std() < 0.8 * draws.values[:, row].std()
         assert down[place][:, row].mean() < same[place][:, row].mean() < up[place][:, row].mean()
-        apart = belief.leaves(FULL)[:, None, :] != belief.leaves(FULL)[row]
+        apart = posterior.leaves(FULL)[:, None, :] != posterior.leaves(FULL)[row]
         never = EVERY[apart[:, 0].all(axis=1)]
         assert (up[place][:, never] == draws.values[:, never]).all()
 
@@ -121,10 +123,10 @@ def test_draws_move_about_as_those_of_trees_that_are_grown_anew() -> None:
     measured = some(20, FRACTIONS)
     moved, anew = [], []
     for seed in range(6):
-        belief, row = believed(measured, seed), 7
-        ahead = belief.at(FULL)
-        draws = belief.draws(EVERY, TREES, [seed])
-        (after,) = draws.told(np.array([row]), FULL, [2.0])
+        posterior, row = believed(measured, seed), 7
+        ahead = posterior.at(FULL)
+        draws = posterior.draws(EVERY, TREES, [seed])
+        (after,) = draws.conditioned(np.array([row]), FULL, [2.0])
         moved.append(after[0].mean(axis=0) - draws.values.mean(axis=0))
         value = ahead.mean[row] + 2.0 * ahead.measured_deviation[row]
         more = OutcomeData(
@@ -140,17 +142,17 @@ def test_draws_move_about_as_those_of_trees_that_are_grown_anew() -> None:
 
 
 def test_a_run_under_way_leaves_its_mean_and_takes_doubt_away() -> None:
-    belief = believed(some(20, FRACTIONS))
-    before = belief.at(FULL)
-    belief.expecting(7, FULL)
-    after = belief.at(FULL)
+    posterior = believed(some(20, FRACTIONS))
+    before = posterior.at(FULL)
+    posterior.expecting(7, FULL)
+    after = posterior.at(FULL)
     assert after.mean[7] == pytest.approx(before.mean[7], abs=0.3 * before.deviation[7])
     assert after.deviation[7] < 0.8 * before.deviation[7]
 
 
 def test_a_single_observation_is_enough_to_say_something() -> None:
-    belief = believed(told([5], [FULL]))
-    ahead = belief.at(FULL)
+    posterior = believed(told([5], [FULL]))
+    ahead = posterior.at(FULL)
     assert ahead.mean == pytest.approx(level(np.array([5]), FULL)[0], abs=0.2)
     assert (ahead.deviation > 0.0).all()
-    assert np.isfinite(belief.at(FRACTIONS[0]).mean).all()
+    assert np.isfinite(posterior.at(FRACTIONS[0]).mean).all()

@@ -9,10 +9,10 @@ import pytest
 
 from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
-from shoestring.optimizer.methods.tree_entropy import PrintedTreeBeliefs, TreeBeliefs, TrimTunerDt
+from shoestring.optimizer.methods.tree_entropy import PrintedTreePosteriors, TreePosteriors, TrimTunerDt
 from shoestring.optimizer.observations import FULL, Suggestion
 from shoestring.optimizer.optimizer import Optimizer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
 
 METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
@@ -28,23 +28,23 @@ def told(runs: int, **changes: object) -> Optimizer:
     return asked
 
 
-def gained(beliefs: Beliefs, fraction: float, roots: int) -> np.ndarray:
+def gained(posteriors: Posteriors, fraction: float, roots: int) -> np.ndarray:
     """What a run of each candidate on this fraction adds to what is known about the best on all of the data."""
-    every = np.arange(len(beliefs.history.candidates))
-    draws = beliefs.objective.draws(every[::5], 200, [1])
+    every = np.arange(len(posteriors.history.candidates))
+    draws = posteriors.objective.draws(every[::5], 200, [1])
     return information_after(draws, every, fraction, gauss_hermite(roots)) - information(p_opt(draws.values))
 
 
 @pytest.mark.parametrize("roots", [1, 3])
 def test_without_covariances_no_run_on_a_part_of_the_data_tells_anything_of_the_best(roots: int) -> None:
-    beliefs = PrintedTreeBeliefs(told(24)._history(), {})
-    for fraction in beliefs.history.problem.fractions[:-1]:
-        assert np.abs(gained(beliefs, fraction, roots)).max() < 1e-12
+    posteriors = PrintedTreePosteriors(told(24)._history(), {})
+    for fraction in posteriors.history.problem.fractions[:-1]:
+        assert np.abs(gained(posteriors, fraction, roots)).max() < 1e-12
 
 
 def test_joint_samples_tell_what_a_run_on_a_part_of_the_data_lets_know() -> None:
-    beliefs = TreeBeliefs(told(24)._history(), {})
-    small, full = (gained(beliefs, fraction, 3) for fraction in (1 / 4, FULL))
+    posteriors = TreePosteriors(told(24)._history(), {})
+    small, full = (gained(posteriors, fraction, 3) for fraction in (1 / 4, FULL))
     assert np.mean(small > 1e-3) > 0.2
     assert full.mean() > small.mean() > 0.0
 

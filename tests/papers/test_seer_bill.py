@@ -25,7 +25,7 @@ from shoestring.policies.search.seer.bill import (
     least_deadline_s,
 )
 from shoestring.policies.search.seer.plan import Bracket
-from shoestring.testing.story import KEPT
+from shoestring.testing.story import ON_DEMAND_OFFER
 from shoestring.units import parse_duration_s, parse_usd
 
 EXAMPLE = SeerTerms(deadline_s=600, budget_usd=80 / 60, slots=1, usd_per_hour=1, most_machines=99, t_min_s=60, eta=2)
@@ -59,7 +59,7 @@ def random_terms(rng: random.Random) -> SeerTerms:
 def billed(terms: SeerTerms, plan: BilledPlan) -> float:
     """What the cloud's own rule charges, machine by machine, for leases that begin together and end by the plan."""
     rule, usd = billing_rule(terms.billing), 0.0
-    prices = PriceTrace(KEPT, (0.0,), (terms.usd_per_hour,))
+    prices = PriceTrace(ON_DEMAND_OFFER, (0.0,), (terms.usd_per_hour,))
     for stage, held, needed_next in zip(plan.stages, plan.machines, [*plan.machines[1:], 0], strict=True):
         for _ in range(held - needed_next):
             usd += rule.charge(0.0, stage.stop + terms.wind_down_s, prices, "released").charged_usd
@@ -168,9 +168,7 @@ def test_the_least_that_is_named_works_and_less_does_not(number: int) -> None:
         return
     with pytest.raises(SpecError) as refused:
         billed_plan(poor)
-    budget, deadline = refused.value.hint.removeprefix("the least that would do is a budget of ").split(
-        " and a deadline of "
-    )
+    budget, deadline = refused.value.hint.removeprefix("the minimum is a budget of ").split(" and a deadline of ")
     named = replace(poor, budget_usd=parse_usd(budget), deadline_s=parse_duration_s(deadline))
     assert billed_plan(named).usd <= named.budget_usd
     assert named.budget_usd <= 1.12 * least_budget_usd(terms), "it is no more than rounding makes it"
@@ -178,7 +176,7 @@ def test_the_least_that_is_named_works_and_less_does_not(number: int) -> None:
 
 
 def test_more_workers_than_machines_allow_is_said() -> None:
-    with pytest.raises(SpecError, match="p_min=9 is 3 machines, more than max_machines=2"):
+    with pytest.raises(SpecError, match="p_min=9 needs 3 machines, more than max_machines=2"):
         billed_plan(replace(EXAMPLE, p_min=9, slots=4, most_machines=2))
 
 

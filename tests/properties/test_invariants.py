@@ -1,4 +1,5 @@
-"""Over thousands of random simulated studies: never over budget, never past the deadline, nothing left, no peeking."""
+"""Over thousands of random simulated studies: never over budget, never past the deadline, no machine left, no look at
+later prices."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ STUDIES_PER_BATCH = 500
 
 
 def billed_by_hand(case: Case, entries: list[Entry]) -> float:
-    """The sum of all invoices, worked out again from the trace and not from what the run says of itself."""
+    """The sum of all invoices, computed again from the trace and not from the run's own records."""
     book = {offer: PriceTrace(offer, times, prices) for offer, times, prices in case.traces}
     listings = {listing.offer: listing for listing in case.spec.listings}
     requests = {x.lease: x for entry in entries for x in entry.decisions if isinstance(x, d.RequestLease)}
@@ -109,7 +110,7 @@ def assert_same_until(moment: float, entries: list[Entry], other_future: Case) -
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_studies_keep_every_promise(batch: int) -> None:
+def test_random_studies_keep_every_guarantee(batch: int) -> None:
     @settings(max_examples=STUDIES_PER_BATCH, deadline=None, derandomize=True, database=None)
     @given(st.integers(min_value=0, max_value=2**48))
     def studies(number: int) -> None:
@@ -161,7 +162,7 @@ def test_a_policy_that_peeks_is_caught() -> None:
 
 
 def test_the_random_studies_are_eventful() -> None:
-    """Promises are cheap where nothing happens: every kind of trouble must be common among the cases."""
+    """Guarantees mean little where nothing happens: every kind of trouble must be common among the cases."""
     seen: Counter[str] = Counter()
     for number in range(320):
         state, journal = play(random_case(random.Random(f"eventful/{number}")))

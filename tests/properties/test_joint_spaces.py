@@ -1,5 +1,5 @@
 """Random studies over hyper-parameters and machines: every trial runs on what its configuration names, and every
-promise holds, whatever the search, the placement and the market do."""
+guarantee holds, whatever the search, the placement and the market do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOR_JOINT_SPACES = (
 
 
 def joint_case(rng: random.Random) -> Case:
-    """A random case on a market that sells every type in every zone, on spot and on demand."""
+    """A random case on a market that sells every type in every zone, spot and on-demand."""
     case = random_case(rng)
     worker = rng.choice((1, 1, 1, 2))
     listings, traces = [], []

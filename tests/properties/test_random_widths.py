@@ -1,4 +1,4 @@
-"""Trials whose width changes at random, on random markets: gangs form and lose machines, and every promise holds."""
+"""Trials whose width changes at random, on random markets: gangs form and lose machines, and every guarantee holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STUDIES = 300
 
 @dataclass(frozen=True)
 class Wobbling:
-    """Every trial at once, each on a width that is drawn again at every third report or so."""
+    """Every trial at once, each on a width that is sampled again at every third report or so."""
 
     wants: ClassVar = frozenset({e.RunStarted, e.JobReported, e.TimerFired})
 
@@ -74,7 +74,7 @@ def wobbled(case: Case, *, consolidates: bool) -> tuple[list[Entry], MemoryJourn
     return list(journal.read()), journal
 
 
-def test_promises_hold_whatever_widths_are_asked_for() -> None:
+def test_guarantees_hold_whatever_widths_are_requested() -> None:
     seen: Counter[str] = Counter()
     for number in range(STUDIES):
         case = wobbling_case(number)
@@ -83,7 +83,7 @@ def test_promises_hold_whatever_widths_are_asked_for() -> None:
         assert sum(x.event.charged_usd for x in entries if isinstance(x.event, e.LeaseEnded)) <= case.spec.budget_usd
         assert max(x.event.at for x in entries) <= START + case.spec.deadline_s
         check_machines(case, entries, seen)
-    assert all(seen[what] >= 10 for what in ("spanning", "one machine", "moved", "gathered", "spanning lost")), seen
+    assert all(seen[what] >= 10 for what in ("spanning", "one machine", "moved", "packed", "spanning lost")), seen
 
 
 def check_machines(case: Case, entries: list[Entry], seen: Counter[str]) -> None:
@@ -96,7 +96,7 @@ def check_machines(case: Case, entries: list[Entry], seen: Counter[str]) -> None
         ended = []
         if isinstance(entry.event, e.SegmentEnded):
             ended = [entry.event.segment]
-        elif isinstance(entry.event, e.LeaseEnded):  # the bill may come before the news
+        elif isinstance(entry.event, e.LeaseEnded):  # it may arrive before SegmentEnded
             ended = [segment for segment, gang in where.items() if entry.event.lease in gang]
         for segment in ended:
             gang = where.pop(segment, ())
@@ -108,8 +108,8 @@ def check_machines(case: Case, entries: list[Entry], seen: Counter[str]) -> None
                 case d.RequestLease(lease=lease, offer=offer):
                     offers[lease], on[lease] = offer, {}
                 case d.HaltSegment(why=why):
-                    seen["moved"] += "goes on with" in why
-                    seen["gathered"] += "room for it elsewhere" in why
+                    seen["moved"] += "resumes on" in why
+                    seen["packed"] += "it fits on another machine" in why
                 case d.StartSegment(segment=segment, leases=leases):
                     seen["spanning" if len(leases) > 1 else "one machine"] += 1
                     assert len({offers[lease].zone for lease in leases}) == 1

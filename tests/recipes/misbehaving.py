@@ -33,4 +33,4 @@ class AsksTheClock:
 
     def decide(self, state, event):  # noqa: ARG002
         if time.time() < 0:
-            yield d.WindDown(why="too early")
+            yield d.WindDown(reason="completed", why="too early")

@@ -20,16 +20,16 @@ from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
-from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.testing.story import SPEC
 
 SEARCHES = {
     "asha": Asha(),
     "hyperband": Hyperband(),
     "successive_halving": SuccessiveHalving(),
-    "asha_tpe": Asha(sampler=FromModel()),
-    "bohb": Hyperband(sampler=FromModel(random_share=1 / 3)),
-    "tpe": Sampled(FromModel()),
+    "asha_tpe": Asha(sampler=TpeSampler()),
+    "bohb": Hyperband(sampler=TpeSampler(random_share=1 / 3)),
+    "tpe": Sampled(TpeSampler()),
     "random": RandomSearch(),
     "grid": Grid(),
     "given": Given(),
@@ -57,7 +57,7 @@ def test_options_reach_the_search() -> None:
     assert build("hyperband", eta=2)[0] == Hyperband(eta=2)
     assert build("successive_halving", grace_steps=9)[0] == SuccessiveHalving(grace_steps=9)
     assert build("grid", points=2)[0] == Grid(points=2)
-    model = FromModel(startup=4, gamma=0.5, candidates=9, random_share=0.2)
+    model = TpeSampler(startup=4, gamma=0.5, candidates=9, random_share=0.2)
     words = {"startup": 4, "gamma": 0.5, "candidates": 9, "random_share": 0.2}
     assert build("tpe", **words)[0] == Sampled(model)
     assert build("asha_tpe", eta=2, **words)[0] == Asha(eta=2, sampler=model)
@@ -75,16 +75,16 @@ def test_options_reach_the_search() -> None:
         ("asha", {"eta": 2.5}, "options.eta: 2.5 is not a whole number", "fraction"),
         ("asha", {"eta": "many"}, "options.eta: 'many' is not a number", "0.001"),
         ("asha", {"grace_steps": 10}, "options.grace_steps=10 is more than max_steps=9", "lower it"),
-        ("tpe", {"gamma": 0}, "options.gamma=0 is no share", "from 0.01 to 0.99"),
-        ("tpe", {"gamma": float("nan")}, "options.gamma=nan is no share", "from 0.01 to 0.99"),
+        ("tpe", {"gamma": 0}, "options.gamma=0 is out of range", "from 0.01 to 0.99"),
+        ("tpe", {"gamma": float("nan")}, "options.gamma=nan is out of range", "from 0.01 to 0.99"),
         ("tpe", {"startup": 0}, "options.startup=0 is too small", "at least 1"),
         ("tpe", {"candidates": "few"}, "options.candidates: 'few' is not a number", ""),
         ("tpe", {"eta": 3}, "the recipe tpe has no such option", "known: startup"),
-        ("bohb", {"random_share": 1.5}, "options.random_share=1.5 is no share", "from 0 to 1"),
+        ("bohb", {"random_share": 1.5}, "options.random_share=1.5 is out of range", "from 0 to 1"),
         ("grid", {"points": 0}, "options.points=0 is too small", "at least 1"),
         ("asha", {"placement": "cheap"}, "options.placement='cheap' is unknown", "cheapest"),
         ("asha", {"checkpointing": "never"}, "options.checkpointing='never' is unknown", "on_notice"),
-        ("asha", {"every_s": 0}, "options.every_s=0 is no time at all", "15m"),
+        ("asha", {"every_s": 0}, "options.every_s=0 is not a positive time", "15m"),
         ("asha", {"every_s": "soon"}, "options.every_s='soon' is not a length of time", ""),
         ("asha", {"checkpointing": "on_notice", "every_s": 60}, "has no such option", ""),
     ],
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said_with_the_way_out(recipe: str, options: dict, says
 
 
 def test_a_bag_of_nothing_is_refused() -> None:
-    with pytest.raises(SpecError, match="nothing is"):
+    with pytest.raises(SpecError, match="which is empty"):
         recipes.build(replace(SPEC, recipe="given"))
 
 

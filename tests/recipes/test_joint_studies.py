@@ -85,7 +85,7 @@ def test_a_simulated_study_chooses_machines_with_the_rest(recipe: str, options: 
         market={"kind": "modern", "interruptions_per_hour": 0.3},
         workload=WORKLOAD,
     )
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert len(study.trials) == 24
     check_machines(study)
     assert {trial.config["machine"] for trial in study.trials} == set(SPEED)
@@ -124,7 +124,7 @@ def test_in_this_process_the_machines_of_a_trial_are_on_the_bill() -> None:
         on="inline",
         name="inline",
     )
-    assert study.status == "concluded"
+    assert study.status == "completed"
     check_machines(study)
     again = ss.resume("inline")
     assert [trial.config for trial in again.trials] == [trial.config for trial in study.trials]
@@ -134,7 +134,7 @@ def test_on_real_processes_each_trial_has_its_machines_and_workers() -> None:
     Path("joint.py").write_text(REAL_STUDY)
     subprocess.run([sys.executable, "joint.py"], check=True, timeout=120)
     study = ss.resume("joint")
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert [trial.status for trial in study.trials] == ["finished"] * 4
     check_machines(study)
     assert {trial.config["nodes"] for trial in study.trials} == {1, 2}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import shoestring as ss
 from shoestring import recipes
 from shoestring.errors import DataError, SpecError
 from shoestring.models.revocation.frequency import EmpiricalFrequency
@@ -21,6 +22,7 @@ from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
 from shoestring.policies.placement.spottune.rotation import Rotation, Stay
 from shoestring.policies.search.theta.policy import Theta
 from shoestring.recipes.options.model_files import MODEL_FILE, refuse_hindsight
+from shoestring.runs.amend import check_same
 from shoestring.testing.story import SPEC
 
 
@@ -38,9 +40,9 @@ def saved(path: Path, model: AnyModel) -> str:
 def test_each_has_its_own_idea_of_whom_to_ask_about_revocations() -> None:
     assert build(placement="cheapest_step")[1] == CheapestStep(risk=AssumedRate())
     assert build(placement="refund_seeking")[1] == RefundSeeking(risk=FromPrices())
-    assert build(placement="as_printed")[1] == AsPrinted(risk=FromPrices())
+    assert build(placement="spottune_as_printed")[1] == AsPrinted(risk=FromPrices())
     assert build(placement="cheapest_step", revocations="frequency")[1] == CheapestStep(risk=FromPrices())
-    assert build(placement="as_printed", revocations="assumed")[1] == AsPrinted(risk=AssumedRate())
+    assert build(placement="spottune_as_printed", revocations="assumed")[1] == AsPrinted(risk=AssumedRate())
 
 
 def test_rotation_goes_before_the_placement_that_finds_the_next_machine() -> None:
@@ -61,18 +63,18 @@ def test_spottune_as_printed_is_the_papers_search_and_the_papers_placement() -> 
 @pytest.mark.parametrize(
     ("recipe", "options", "says"),
     [
-        ("random", {"placement": "on_demand", "rotate": "1h"}, "nobody takes on-demand machines away"),
+        ("random", {"placement": "on_demand", "rotate": "1h"}, "on-demand machines are never preempted"),
         ("random", {"placement": "slack", "rotate": "1h"}, "decides by itself when to move"),
         ("random", {"placement": "refund_seeking", "rotate": "1h"}, "within its first hour anyway"),
         ("spottune_as_printed", {"rotate": "1h"}, "after an hour anyway"),
-        ("flex", {"placement": "cheapest", "rotate": "1h"}, "trials of recipe flex share machines or take several"),
-        ("hypersched", {"placement": "cheapest", "rotate": "1h"}, "share machines or take several"),
-        ("rubberband", {"placement": "cheapest", "rotate": "1h"}, "share machines or take several"),
+        ("flex", {"placement": "cheapest", "rotate": "1h"}, "trials of recipe flex share machines or use several"),
+        ("hypersched", {"placement": "cheapest", "rotate": "1h"}, "share machines or use several"),
+        ("rubberband", {"placement": "cheapest", "rotate": "1h"}, "share machines or use several"),
         ("random", {"placement": "cheapest", "rotate": 60}, "options.rotate=60 is too short"),
         ("random", {"placement": "cheapest", "rotate": "often"}, "options.rotate='often' is not a length of time"),
-        ("flex", {"placement": "as_printed"}, "gives each trial a machine of its own"),
-        ("random", {"placement": "cheapest", "revocations": "frequency"}, "asks no revocation model"),
-        ("random", {"placement": "cheapest_step", "revocations": 3}, "options.revocations=3 is no text"),
+        ("flex", {"placement": "spottune_as_printed"}, "gives each trial a machine of its own"),
+        ("random", {"placement": "cheapest", "revocations": "frequency"}, "uses no revocation model"),
+        ("random", {"placement": "cheapest_step", "revocations": 3}, "options.revocations=3 is not text"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(recipe: str, options: dict, says: str) -> None:
@@ -80,6 +82,35 @@ def test_what_makes_no_sense_is_refused_with_the_reason(recipe: str, options: di
         build(recipe, **options)
     assert says in str(caught.value)
     assert caught.value.hint or "length of time" in says
+
+
+# -- a value that was renamed ------------------------------------------------------------------------------------------
+STUDY = {"space": {"x": ss.uniform(0.0, 1.0)}, "minimize": "loss", "trials": 2, "max_steps": 2, "market": "auction"}
+
+
+def test_the_former_name_of_a_placement_is_accepted_but_not_shown() -> None:
+    assert build(placement="as_printed") == build(placement="spottune_as_printed")
+    with pytest.raises(SpecError) as caught:
+        build(placement="nonsense")
+    assert "spottune_as_printed" in caught.value.hint
+    assert "as_printed" not in caught.value.hint.replace("spottune_as_printed", "")
+    with pytest.raises(SpecError, match="placement='spottune_as_printed' gives each trial"):
+        build("flex", placement="as_printed")
+
+
+@pytest.mark.parametrize("value", ["as_printed", "spottune_as_printed"])
+def test_a_new_run_records_the_current_name_of_its_placement(value: str) -> None:
+    study = ss.simulate(**STUDY, budget=5, deadline="6h", recipe="asha", options={"placement": value, "eta": 2})
+    assert study.spec.options == {"placement": "spottune_as_printed", "eta": 2}
+
+
+def test_an_old_run_that_recorded_the_former_name_is_the_same_run() -> None:
+    old = replace(SPEC, options={"placement": "as_printed", "eta": 2})
+    check_same(old, replace(SPEC, options={"placement": "spottune_as_printed", "eta": 2}))
+    check_same(replace(SPEC, options={"placement": "spottune_as_printed", "eta": 2}), old)
+    for other in ({"placement": "slack", "eta": 2}, {"placement": "spottune_as_printed", "eta": 3}, {"eta": 2}):
+        with pytest.raises(SpecError, match=r"which differs in options \(was"):
+            check_same(old, replace(SPEC, options=other))
 
 
 # -- a model from a file -----------------------------------------------------------------------------------------------

@@ -83,14 +83,14 @@ class _Misbehaving(_Recipe):
 
 def test_the_suite_catches_a_policy_that_writes() -> None:
     with pytest.raises(PolicyError, match="Writes wrote to the state on LeaseGranted"):
-        _Misbehaving(Writes).test_the_state_is_only_read()
+        _Misbehaving(Writes).test_policies_do_not_write_to_the_state()
 
 
 def test_the_suite_catches_a_policy_that_remembers() -> None:
     with pytest.raises(AssertionError, match="decided otherwise after a restart"):
-        _Misbehaving(Remembers).test_nothing_is_remembered_outside_the_state()
+        _Misbehaving(Remembers).test_policies_keep_nothing_outside_the_state()
 
 
 def test_the_suite_catches_a_policy_that_asks_the_clock() -> None:
     with pytest.raises(AssertionError, match="AsksTheClock imports time"):
-        _Misbehaving(AsksTheClock).test_no_policy_asks_a_clock_or_the_outside()
+        _Misbehaving(AsksTheClock).test_no_policy_imports_a_clock_or_io()

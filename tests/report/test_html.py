@@ -1,4 +1,4 @@
-"""The page: pictures that are true, whole and small, whatever a run came to."""
+"""The page: plots that are correct, complete and small, for any run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shoestring.kernel.types import LOCAL, Listing, Offer
 from shoestring.report.html import LOG_HEAD, LOG_TAIL, page
 from shoestring.report.plots.journal_pass import Chronicle, TrialInterval
 from shoestring.report.plots.machines import SHOWN, lanes, machine_bars
-from shoestring.report.plots.svg import words
+from shoestring.report.plots.svg import escaped
 from shoestring.report.study import Study
 from tests.studies import play, random_case
 
@@ -57,7 +57,7 @@ def study() -> ss.Study:
 
 
 def figures(text: str) -> dict[str, ET.Element]:
-    """The figures by name; parsing them as XML is a test of its own."""
+    """The figures by name; they must parse as XML."""
     return {match[1]: ET.fromstring(match[0]) for match in FIGURE.finditer(text)}
 
 
@@ -67,7 +67,7 @@ def drawing(figure: ET.Element) -> ET.Element:
     return found
 
 
-def said(element: ET.Element) -> str:
+def text_of(element: ET.Element) -> str:
     return " ".join(element.itertext())
 
 
@@ -77,7 +77,7 @@ def journal(*turns: Event | tuple[Event, Sequence[Decision]]) -> list[Entry]:
 
 
 # -- the whole page ----------------------------------------------------------------------------------------------------
-def test_every_figure_is_well_formed_and_has_words_for_those_who_cannot_see_it(study: ss.Study) -> None:
+def test_every_figure_is_well_formed_and_has_text_for_screen_readers(study: ss.Study) -> None:
     found = figures(page(study))
     assert list(found) == ["curves", "money", "machines"]
     for name, figure in found.items():
@@ -97,7 +97,7 @@ def test_nothing_is_fetched_and_nothing_runs(study: ss.Study) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_names_and_values_of_users_are_words_never_markup() -> None:
+def test_user_names_and_values_are_escaped() -> None:
     study = simulated(lambda _: lambda step: {HOSTILE: 1 / step}, minimize=HOSTILE)
     machine = Study(lambda: rented(spec_with(offer(HOSTILE)), of=offer(HOSTILE)))
     text = page(study) + page(machine)
@@ -110,11 +110,11 @@ def test_names_and_values_of_users_are_words_never_markup() -> None:
         }
 
 
-def test_words_are_fit_for_xml() -> None:
-    assert ET.fromstring(f"<p>{words(HOSTILE)}</p>").text == HOSTILE.replace("\x1b", "\ufffd")
+def test_escaped_text_is_valid_xml() -> None:
+    assert ET.fromstring(f"<p>{escaped(HOSTILE)}</p>").text == HOSTILE.replace("\x1b", "\ufffd")
 
 
-def test_a_run_of_which_nothing_is_known_yet_says_so() -> None:
+def test_a_run_without_data_says_so() -> None:
     entries = journal(e.RunStarted(at=100.0, spec=SPEC, seed=0))
     text = page(Study(lambda: entries))
     assert "<svg" not in text
@@ -132,8 +132,8 @@ def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
     whole = len(study.log())
     assert whole > LOG_HEAD + LOG_TAIL
     text = page(study)
-    assert f"... {whole - LOG_HEAD - LOG_TAIL:,} lines are left out here" in text
-    assert "study drawn began" in text
+    assert f"... {whole - LOG_HEAD - LOG_TAIL:,} lines omitted" in text
+    assert "study drawn started" in text
     assert "over, best is trial " in text
     assert "and 350 more: shoestring export writes them all" in text
     assert len(text) < 600_000
@@ -142,22 +142,22 @@ def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
 # -- what is true over time --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(12))
 def test_the_chronicle_agrees_with_the_fold(seed: int) -> None:
-    state, kept = play(random_case(random.Random(seed)))
-    told = Chronicle(kept.read())
-    assert told.billed()[-1][1] == pytest.approx(state.spent_usd)
-    assert told.held()[-1][1] == 0
-    assert all(number >= 0 for _, number in told.held())
-    assert told.now_s == pytest.approx(state.now - state.started_at)
-    up_and_taken = sum(machine.taken_away for machine in told.machines)
+    state, memory = play(random_case(random.Random(seed)))
+    chronicle = Chronicle(memory.read())
+    assert chronicle.billed()[-1][1] == pytest.approx(state.spent_usd)
+    assert chronicle.held()[-1][1] == 0
+    assert all(number >= 0 for _, number in chronicle.held())
+    assert chronicle.now_s == pytest.approx(state.now - state.started_at)
+    up_and_taken = sum(machine.preempted for machine in chronicle.machines)
     assert up_and_taken <= state.revocations
-    for machine in told.machines:
-        for stretch in machine.stretches:
-            assert stretch.ended_s is not None
-            assert machine.began_s <= stretch.began_s <= stretch.ended_s
-    assert list(figures(page(Study(kept.read)))) == ["curves", "money", "machines"]
+    for machine in chronicle.machines:
+        for interval in machine.intervals:
+            assert interval.ended_s is not None
+            assert machine.began_s <= interval.began_s <= interval.ended_s
+    assert list(figures(page(Study(memory.read)))) == ["curves", "money", "machines"]
 
 
-def test_the_line_of_money_ends_at_the_total_of_the_receipt(study: ss.Study) -> None:
+def test_the_cost_curve_ends_at_the_total_of_the_receipt(study: ss.Study) -> None:
     svg = drawing(figures(page(study))["money"])
     total = study.receipt.charged
     assert total.usd > 0
@@ -174,12 +174,12 @@ def _is_tick(text: ET.Element) -> bool:
     return text.get("text-anchor") == "end" and (text.text or "").startswith("$") and text.get("class") is None
 
 
-def test_limits_in_reach_are_lines_and_those_far_off_are_named_at_the_edge(study: ss.Study) -> None:
-    far = said(figures(page(study))["money"])
+def test_limits_in_range_are_lines_and_distant_ones_are_named_at_the_edge(study: ss.Study) -> None:
+    far = text_of(figures(page(study))["money"])
     assert "↑ budget $5.00" in far
     near = drawing(figures(page(simulated(plain_curve, budget="$0.05", deadline="3h")))["money"])
-    assert "budget $0.05" in said(near)
-    assert "↑" not in said(near)
+    assert "budget $0.05" in text_of(near)
+    assert "↑" not in text_of(near)
     assert len([line for line in near.iter("line") if line.get("class") == "limit"]) == 2
 
 
@@ -188,7 +188,7 @@ def offer(machine: str = "m1", *, spot: bool = True, provider: str = "aws") -> O
 
 
 def rented(spec: RunSpec, *, of: Offer, late: bool = False) -> list[Entry]:
-    """One trial on one machine for an hour; `late`: the bill overtakes everything else."""
+    """One trial on one machine for an hour; `late`: the bill arrives before everything else."""
     bill = e.LeaseEnded(at=3700.0, lease="l0", cause="revoked", charged_usd=spec.budget_usd / 2)
     stopped = e.SegmentEnded(at=3690.0, segment="s0", step=3, cause="reached")
     ending = [bill, stopped, e.LeaseGranted(at=100.0, lease="l0")] if late else [stopped, bill]
@@ -214,49 +214,49 @@ def spec_with(*offers: Offer, budget_usd: float = 1.0) -> RunSpec:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_bill_may_overtake_the_news_of_what_it_is_for(late: bool) -> None:
+def test_lease_ended_may_arrive_before_segment_ended(late: bool) -> None:
     entries = rented(spec_with(offer()), of=offer(), late=late)
-    told = Chronicle(entries)
-    (machine,) = told.machines
+    chronicle = Chronicle(entries)
+    (machine,) = chronicle.machines
     assert (machine.began_s, machine.ended_s, machine.cause) == (50.0, 3650.0, "revoked")
-    assert [(stretch.trial, stretch.began_s) for stretch in machine.stretches] == [(0, 50.0)]
-    assert machine.stretches[0].ended_s == (3650.0 if late else 3640.0)
-    assert told.billed() == [(0.0, 0.0), (3650.0, 0.5)]
-    assert told.held() == [(0.0, 0), (50.0, 1), (3650.0, 0)]
+    assert [(interval.trial, interval.began_s) for interval in machine.intervals] == [(0, 50.0)]
+    assert machine.intervals[0].ended_s == (3650.0 if late else 3640.0)
+    assert chronicle.billed() == [(0.0, 0.0), (3650.0, 0.5)]
+    assert chronicle.held() == [(0.0, 0), (50.0, 1), (3650.0, 0)]
 
 
-def test_a_run_for_nothing_shows_machines_and_no_money() -> None:
+def test_a_run_free_of_charge_shows_machines_and_no_cost() -> None:
     here = offer(provider=LOCAL)
     found = figures(page(Study(lambda: rented(spec_with(here, budget_usd=0.0), of=here))))
-    assert "dollars" not in said(found["money"])
-    assert "nothing was billed" in said(found["money"])
-    assert "machines held" in said(found["money"])
-    assert "this machine" in said(found["machines"])
+    assert "dollars" not in text_of(found["money"])
+    assert "nothing was billed" in text_of(found["money"])
+    assert "machines held" in text_of(found["money"])
+    assert "this machine" in text_of(found["machines"])
 
 
-def test_a_run_that_goes_on_shows_machines_still_held() -> None:
+def test_an_active_run_shows_machines_still_held() -> None:
     entries = rented(spec_with(offer(spot=False)), of=offer(spot=False))[:2]
     found = figures(page(Study(lambda: entries)))
-    assert "1 machine still held." in said(found["money"])
-    assert "still held (1)" in said(found["machines"])
-    assert "m1*" in said(found["machines"])
+    assert "1 machine still held." in text_of(found["money"])
+    assert "still held (1)" in text_of(found["machines"])
+    assert "m1*" in text_of(found["machines"])
 
 
-def test_entries_younger_than_the_results_are_left_for_the_next_page() -> None:
-    """A run that goes on while its page is made: figures and receipt tell of the same moment."""
+def test_entries_newer_than_the_results_are_left_out() -> None:
+    """A run that is active while its page is made: figures and receipt show the same moment."""
     entries = rented(spec_with(offer()), of=offer())
     seen = entries[:2]
     study = Study(lambda: seen)
     assert study.spent == 0.0
     seen = entries
-    assert "taken back by the market" not in said(figures(page(study))["machines"])
+    assert "preempted" not in text_of(figures(page(study))["machines"])
 
 
 # -- machines ----------------------------------------------------------------------------------------------------------
-def test_bars_are_told_apart_by_how_they_ended(study: ss.Study) -> None:
+def test_bars_are_coloured_by_how_the_lease_ended(study: ss.Study) -> None:
     figure = figures(page(study))["machines"]
-    counted = dict(re.findall(r"(given back|taken back by the market) \((\d+)\)", said(figure)))
-    assert int(counted["taken back by the market"]) == study.receipt.revocations > 0
+    counted = dict(re.findall(r"(released|preempted) \((\d+)\)", text_of(figure)))
+    assert int(counted["preempted"]) == study.receipt.revocations > 0
     bars = [rect.get("class") for rect in drawing(figure).iter("rect") if "bar" in rect.get("class", "")]
     assert bars.count("bar revoked") == study.receipt.revocations
     assert len(bars) == study.receipt.leases <= SHOWN
@@ -270,25 +270,25 @@ def test_of_very_many_machines_the_first_are_shown() -> None:
         *(e.LeaseEnded(at=600.0 + i, lease=f"l{i}", cause="expired", charged_usd=0.01) for i in range(500)),
     )
     figure = ET.fromstring(machine_bars(Chronicle(entries), 1e6))
-    assert f"The first {SHOWN} of 500 machines." in said(figure)
+    assert f"The first {SHOWN} of 500 machines." in text_of(figure)
     assert len([rect for rect in drawing(figure).iter("rect") if rect.get("class") == "bar expired"]) == SHOWN
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 50)), max_size=30))
 def test_trials_side_by_side_never_share_a_lane(times: list[tuple[float, float]]) -> None:
-    stretches = [TrialInterval(trial=i, began_s=at, ended_s=at + long) for i, (at, long) in enumerate(times)]
-    found = lanes(stretches, 1000.0)
-    assert sum(map(len, found)) == len(stretches)
+    intervals = [TrialInterval(trial=i, began_s=at, ended_s=at + long) for i, (at, long) in enumerate(times)]
+    found = lanes(intervals, 1000.0)
+    assert sum(map(len, found)) == len(intervals)
     for lane in found:
         assert all(a.ended_s <= b.began_s for a, b in pairwise(lane))
 
 
 def test_trials_too_short_to_tell_apart_are_one_box() -> None:
-    told = Chronicle(rented(spec_with(offer()), of=offer()))
-    (machine,) = told.machines
-    machine.stretches = [TrialInterval(trial=i, began_s=i / 10, ended_s=(i + 1) / 10) for i in range(20_000)]
-    machine.stretches.append(TrialInterval(trial=7, began_s=2000.0, ended_s=3600.0))
-    figure = ET.fromstring(machine_bars(told, 1e9))
+    chronicle = Chronicle(rented(spec_with(offer()), of=offer()))
+    (machine,) = chronicle.machines
+    machine.intervals = [TrialInterval(trial=i, began_s=i / 10, ended_s=(i + 1) / 10) for i in range(20_000)]
+    machine.intervals.append(TrialInterval(trial=7, began_s=2000.0, ended_s=3600.0))
+    figure = ET.fromstring(machine_bars(chronicle, 1e9))
     (path,) = [path.get("d", "") for path in drawing(figure).iter("path") if path.get("class") == "revoked"]
     assert path.count("M") == 2
     assert [text.text for text in drawing(figure).iter("text") if text.get("class") == "inside"] == ["7"]

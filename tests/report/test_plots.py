@@ -1,4 +1,4 @@
-"""Learning curves, and what all pictures are made of: scales, ticks, thinned lines."""
+"""Learning curves, and the parts of all plots: scales, ticks, thinned lines."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def marks(figure: ET.Element, class_: str) -> list[ET.Element]:
 
 
 def test_the_best_trial_lies_on_top_and_dropped_ones_are_faint() -> None:
-    jobs = [job(0, [3.0, 2.0]), job(1, [3.0, 1.0]), job(2, [4.0, 4.0], "dropped")]
+    jobs = [job(0, [3.0, 2.0]), job(1, [3.0, 1.0]), job(2, [4.0, 4.0], "pruned")]
     figure = curves(jobs, best=jobs[1])
     lines = [path.get("class") for path in drawing(figure).iter("path")]
     assert lines == ["early", "going", "best"]
@@ -68,7 +68,7 @@ def test_one_report_is_a_dot() -> None:
     assert marks(figure, "best dot")
 
 
-def test_a_value_that_is_no_number_leaves_a_gap() -> None:
+def test_nan_leaves_a_gap() -> None:
     broken = job(0, [4.0, 3.0, math.nan, 2.0, math.inf, 1.0, 0.5])
     figure = curves([broken, job(1, [math.nan, math.inf])], best=broken)
     (line,) = marks(figure, "best")[-1:]
@@ -77,7 +77,7 @@ def test_a_value_that_is_no_number_leaves_a_gap() -> None:
     assert "1 trial never reported a number for loss." in said(figure)
 
 
-def test_only_nan_is_no_picture() -> None:
+def test_only_nan_gives_no_plot() -> None:
     figure = curves([job(0, [math.nan, -math.inf])])
     assert figure.find("svg") is None
     assert "No trial has reported a number for loss yet." in said(figure)
@@ -103,7 +103,7 @@ def test_two_decades_of_positive_values_get_a_log_scale_and_others_do_not() -> N
     assert "loss (log scale)" in said(curves([job(0, [100.0, 10.0, 0.1])]))
 
 
-def test_a_trial_that_explodes_does_not_press_the_others_flat() -> None:
+def test_a_trial_that_diverges_does_not_flatten_the_others() -> None:
     values = [1.0 - i / 100 for i in range(50)]
     span = span_of([*values, 1e250], SPEC)
     assert span.cut
@@ -117,7 +117,7 @@ ANY_VALUE = st.floats(allow_nan=False, allow_infinity=False, max_value=1e299, mi
 
 @given(st.lists(ANY_VALUE, min_size=1, max_size=20), st.sampled_from(["minimize", "maximize"]))
 @settings(max_examples=200)
-def test_any_values_make_a_picture_with_the_best_in_it(values: list[float], direction: str) -> None:
+def test_any_values_make_a_plot_with_the_best_in_it(values: list[float], direction: str) -> None:
     spec = RunSpec(name="any", metric="loss", direction=direction)
     span = span_of(values, spec)
     best = min(values) if direction == "minimize" else max(values)
@@ -131,7 +131,7 @@ def test_any_values_make_a_picture_with_the_best_in_it(values: list[float], dire
 
 # -- small things ------------------------------------------------------------------------------------------------------
 @given(st.floats(-1e9, 1e9), st.floats(1e-3, 1e9))
-def test_ticks_are_few_inside_and_told_apart(low: float, width: float) -> None:
+def test_ticks_are_few_inside_and_distinct(low: float, width: float) -> None:
     at = axes.ticks(low, low + width)
     slack = 1e-6 * max(abs(low), width)
     assert 2 <= len(at) <= 7

@@ -52,7 +52,7 @@ def test_every_column_of_a_receipt_adds_up(lines: list[tuple[str, str, float, fl
     assert abs(receipt.charged.usd - math.fsum(a.charged_usd for a in accounts.values())) <= 0.005 + 1e-9
 
 
-def test_thirds_of_a_cent_are_handed_out_not_lost() -> None:
+def test_thirds_of_a_cent_are_apportioned_not_lost() -> None:
     assert apportion([1.0 / 3, 1.0 / 3, 1.0 / 3], 2) == (100, [34, 33, 33])
 
 
@@ -74,19 +74,19 @@ def test_amounts_below_a_dollar_show_hundredths_of_a_cent() -> None:
     assert str(receipt.charged) == "$0.0123"
 
 
-def test_a_run_for_nothing_shows_plain_zeros() -> None:
+def test_a_run_free_of_charge_shows_plain_zeros() -> None:
     receipt = receipt_of(run_that_cost({}))
     assert str(receipt.charged) == "$0.00"
     assert receipt.rows == ()
 
 
-def test_the_summary_says_what_people_ask_first() -> None:
+def test_the_summary_has_cost_preemptions_and_on_demand_cost() -> None:
     accounts = {offer(): Account(leases=4, charged_usd=7.42, on_demand_usd=31.1)}
     receipt = receipt_of(run_that_cost(accounts, revocations=3, lost_steps=5, lost_s=660.0))
-    assert receipt.summary == "$7.42 of $20.00 · 3 revocations, 11m of work lost (5 steps) · on demand: $31.10"
+    assert receipt.summary == "$7.42 of $20.00 · 3 preemptions, 11m of work lost (5 steps) · on-demand: $31.10"
 
 
-def test_text_and_page_hold_the_same_figures_and_names_are_escaped() -> None:
+def test_text_and_page_have_the_same_amounts_and_names_are_escaped() -> None:
     accounts = {offer("<b>big</b>"): Account(leases=1, charged_usd=2.5, on_demand_usd=4.0)}
     receipt = receipt_of(run_that_cost(accounts))
     assert "$2.50" in str(receipt)

@@ -1,4 +1,4 @@
-"""The answer of a study: what to use, what of it was measured, and the nearest miss where nothing keeps every limit."""
+"""The answer of a study: the recommended configuration, measured or predicted, or the nearest miss."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def study(*limits: str, recipe: str = "grid", **more: object) -> ss.Study:
     return ss.simulate(space=space, constraints=list(limits), **{**asked, **more})
 
 
-def test_without_limits_it_is_the_best_trial() -> None:
+def test_without_constraints_it_is_the_best_trial() -> None:
     answer = study().answer
     assert answer is not None
     assert (answer.config, answer.measured, answer.constraints) == ({"width": 4}, True, ())
     assert "answer" not in study().to_plain()
 
 
-def test_every_recipe_answers_with_the_best_that_keeps_all_limits() -> None:
+def test_every_recipe_answers_with_the_best_feasible_trial() -> None:
     found = study("latency <= 25", "time <= 1h")
     answer = found.answer
     assert answer is not None
@@ -43,15 +43,15 @@ def test_every_recipe_answers_with_the_best_that_keeps_all_limits() -> None:
     assert {row["feasible"] for row in found.trials.to_plain()} == {True, False}
 
 
-def test_the_nearest_miss_is_named_where_nothing_keeps_every_limit() -> None:
+def test_the_nearest_miss_is_named_where_no_trial_is_feasible() -> None:
     found = study("latency <= 8")
     answer = found.answer
     assert found.best is None
     assert answer is not None
     assert (answer.config, answer.feasible) == ({"width": 1}, False)
-    assert "the nearest miss breaks latency <= 8: 10 (measured)" in answer.why
-    assert "no trial keeps every limit" in page(found).lower()
-    assert "no trial keeps every limit" in found.without_best
+    assert "the nearest miss violates latency <= 8: 10 (measured)" in answer.why
+    assert "no trial satisfies every constraint" in page(found).lower()
+    assert "no trial satisfies every constraint" in found.without_best
 
 
 def test_a_metric_that_no_trial_has_reported_is_named() -> None:
@@ -60,8 +60,8 @@ def test_a_metric_that_no_trial_has_reported_is_named() -> None:
     assert "no trial has reported memory" in answer.why
 
 
-def test_the_page_and_the_decision_log_tell_of_limits() -> None:
+def test_the_page_and_the_decision_log_show_constraints() -> None:
     found = study("latency <= 25")
     assert "<strong>Use</strong>" in page(found)
     assert "judged: 40m of training" in str(found.why(2))
-    assert "breaks latency &lt;= 25" in page(found)
+    assert "violates latency &lt;= 25" in page(found)

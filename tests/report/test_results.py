@@ -31,7 +31,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> ss.Bag:
     )
 
 
-def test_a_row_has_parameters_reports_the_last_line_and_what_it_took(bag: ss.Bag) -> None:
+def test_a_row_has_parameters_metrics_last_line_time_and_cost(bag: ss.Bag) -> None:
     first = bag.results[0]
     assert first["temp"] == 280
     assert first["status"] == "finished"
@@ -47,7 +47,7 @@ def test_a_job_that_failed_says_how(bag: ss.Bag) -> None:
     assert last["detail"] == "too hot"
 
 
-def test_names_that_are_taken_get_a_word_in_front(bag: ss.Bag) -> None:
+def test_conflicting_names_get_a_prefix(bag: ss.Bag) -> None:
     first = bag.results[0]
     assert first["param.status"] == "a"
     assert first["metric.temp"] == 280.0
@@ -63,7 +63,7 @@ def test_the_table_is_a_data_frame_a_text_a_page_and_a_slice(bag: ss.Bag) -> Non
     assert bag.results._repr_html_().count("<tr>") == 4
 
 
-def test_nothing_of_the_user_is_markup_and_long_tables_are_cut_in_notebooks() -> None:
+def test_user_text_is_escaped_and_long_tables_are_cut_in_notebooks() -> None:
     many = Results({"job": number, "output": "<b>"} for number in range(60))
     assert "<b>" not in many._repr_html_()
     assert "and 10 more" in many._repr_html_()

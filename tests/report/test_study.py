@@ -1,4 +1,4 @@
-"""What a study tells: trials, best, why, log, pages; all of it from the journal alone."""
+"""A study: trials, best, why, log, pages; all of it from the journal alone."""
 
 from __future__ import annotations
 
@@ -53,28 +53,35 @@ def test_the_costs_of_trials_sum_to_what_was_spent(study: ss.Study) -> None:
     assert study.receipt.charged.usd == pytest.approx(study.spent, abs=0.005)
 
 
-def test_why_is_told_in_order_and_names_revocations(study: ss.Study) -> None:
+def test_why_is_in_order_and_names_preemptions(study: ss.Study) -> None:
     revoked = max(study.trials, key=lambda row: row.revocations)
     story = study.why(revoked.number)
     assert [line.since_start_s for line in story] == sorted(line.since_start_s for line in story)
     text = str(story)
-    assert "  invented: " in text.splitlines()[0]
+    assert "  added: " in text.splitlines()[0]
     assert "notice: " in text
-    assert "saved on notice at step " in text or "its machine went" in text
+    assert "saved on notice at step " in text or "lost its machine" in text
 
 
-def test_the_log_tells_of_machines_and_of_the_end(study: ss.Study) -> None:
+def test_the_log_includes_machines_and_the_end(study: ss.Study) -> None:
     text = str(study.log())
-    for words in ("study told began", "asked for ", " is up, ", "taken back", "winding down: ", "over, best is trial "):
+    for words in (
+        "study told started",
+        "requested ",
+        " is up, ",
+        "preempted",
+        "winding down: ",
+        "over, best is trial ",
+    ):
         assert words in text
 
 
-def test_a_trial_that_is_not_there(study: ss.Study) -> None:
+def test_an_unknown_trial(study: ss.Study) -> None:
     with pytest.raises(SpecError, match="99"):
         study.why(99)
 
 
-def test_notebooks_get_tables_in_which_nothing_of_the_user_is_markup(study: ss.Study) -> None:
+def test_notebooks_get_tables_with_escaped_user_text(study: ss.Study) -> None:
     page = study._repr_html_()
     assert page.count("<table>") == 2
     assert "<i>" not in page
@@ -91,12 +98,12 @@ def test_trials_become_a_data_frame(study: ss.Study) -> None:
     assert "told" not in repr(study.trials)
 
 
-def test_the_live_line_is_the_one_people_know(study: ss.Study) -> None:
+def test_the_live_line_has_progress_cost_time_and_preemptions(study: ss.Study) -> None:
     line = line_of(study.state)
     assert line.startswith("12/12 · best ")
     assert " of $5.00 · " in line
     assert " of 12h · " in line
-    assert f"{study.state.revocations} revoked, {study.state.lost_steps} lost" in line
+    assert f"{study.state.revocations} preemptions, {study.state.lost_steps} steps lost" in line
 
 
 def test_a_run_without_any_result_has_no_best() -> None:
@@ -113,7 +120,7 @@ def test_budget_and_deadline_may_change_nothing_else(study: ss.Study) -> None:
         check_same(study.spec, study_of(trials=13).spec)
 
 
-def test_a_budget_below_what_is_spent_is_refused_a_larger_one_is_a_wish(study: ss.Study) -> None:
+def test_a_budget_below_what_is_spent_is_refused_and_a_larger_one_amends_the_run(study: ss.Study) -> None:
     now = study.state.now
     more = amendment(study.state, amended(study.spec, budget_usd=9.0, deadline_s=None), now)
     assert [(wish.wish, wish.budget_usd) for wish in more] == [("amend", 9.0)]
@@ -125,7 +132,7 @@ def test_a_budget_below_what_is_spent_is_refused_a_larger_one_is_a_wish(study: s
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
-def test_runs_are_found_by_name_by_path_and_by_being_the_latest(tmp_path: Path) -> None:
+def test_runs_are_found_by_name_by_path_and_by_latest_activity(tmp_path: Path) -> None:
     for name in ("one", "two"):
         study_of(store=tmp_path, name=name)
     assert {run.name for run in known_runs(tmp_path)} == {"one-simulated", "two-simulated"}
@@ -144,7 +151,7 @@ def test_setting_aside_never_overwrites(tmp_path: Path) -> None:
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------------
-def test_a_recorded_run_stands_for_its_like(study: ss.Study) -> None:
+def test_a_recorded_run_can_be_simulated_again(study: ss.Study) -> None:
     workload = recorded(study, study.spec)
     row = next(row for row in study.trials if row.step == 9)
     assert workload.curve(row.config)(9)["loss"] == pytest.approx(1 / 9 + abs(row.config["lr"] - 0.3))
@@ -154,7 +161,7 @@ def test_a_recorded_run_stands_for_its_like(study: ss.Study) -> None:
         recorded(study, study_of(space={"lr": ss.uniform(0, 2)}).spec)
 
 
-def test_guessed_curves_improve_in_the_direction_asked_for(study: ss.Study) -> None:
+def test_guessed_curves_improve_in_the_requested_direction(study: ss.Study) -> None:
     down = guessed(study.spec).curve({"lr": 0.5, "kind": "a"})
     assert down(1)["loss"] > down(9)["loss"]
     up = guessed(study_of(minimize=None, maximize="score").spec).curve({"lr": 0.5, "kind": "a"})

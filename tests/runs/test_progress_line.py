@@ -1,4 +1,4 @@
-"""The live line: in place on a terminal, a line a minute in a log."""
+"""The live line: redrawn in place on a terminal, one line per minute in a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_the_line_is_redrawn_in_place_and_left_standing() -> None:
+def test_on_a_terminal_the_line_is_redrawn_in_place_and_stays_at_the_end() -> None:
     stream, state = Terminal(), story(lease="l0", job="j0", running_since=0.0).state
     line = LiveLine(stream)
     line(state, EVENT)
@@ -27,10 +27,10 @@ def test_on_a_terminal_the_line_is_redrawn_in_place_and_left_standing() -> None:
     assert stream.getvalue().count("\n") == 1
     assert stream.getvalue().count("\r") == 2
     assert "0/" in stream.getvalue()
-    assert "revoked, 0 lost" in stream.getvalue()
+    assert "0 preemptions, 0 steps lost" in stream.getvalue()
 
 
-def test_in_a_log_there_is_nothing_for_a_short_run_and_a_line_now_and_then_for_a_long_one(
+def test_in_a_log_a_short_run_has_no_line_and_a_long_one_a_line_per_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream, state = io.StringIO(), story(lease="l0", job="j0", running_since=0.0).state

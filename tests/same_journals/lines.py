@@ -18,7 +18,7 @@ MASKED = {
     "why": "sentences for people",
     "question": "names of background questions",
     "placement": "a word of the recorded spec that was renamed (as_printed)",
-    "reason": "the code of an ending, and the version of the tag that brought it",
+    "reason": "the code of an ending (and with it the version of the tag WindDown)",
 }
 """What a comparison passes over, by the name of its field."""
 

@@ -23,7 +23,7 @@ STUDY: dict[str, Any] = {
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Serving]:
-    """A service of its own, with nothing in it."""
+    """A service for one test, with an empty store."""
     server = Serving(tmp_path)
     server.start()
     yield server
@@ -32,9 +32,9 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """One service for many questions. It holds `study-simulated`, which is over, and starts nothing."""
+    """One service for many tests. It has `study-simulated`, which is over, and starts nothing."""
     server = Serving(tmp_path_factory.mktemp("shared"))
     ss.simulate(store=server.store, **STUDY)
-    server.start("--at-once", "0")
+    server.start("--max-concurrent-runs", "0")
     yield server
     server.end()

@@ -1,4 +1,4 @@
-"""A real service in a process of its own, on a loopback port."""
+"""A real service in a separate process, on a loopback port."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Serving:
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- process -------------------------------------------------------------------------------------------------------
     def start(self, *options: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SHOESTRING_")}
-        # Left where a careless operator may have it: nothing that is started may inherit or write down this.
+        # As a careless operator may have it: no child process may inherit or store it.
         environment["SHOESTRING_TOKEN"] = self.token
         began = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
@@ -46,8 +46,8 @@ class Serving:
                 env=environment,
                 cwd=self.folder,
             )
-        said = eventually(lambda: re.search(r"http://127\.0\.0\.1:(\d+)", self.log.read_text()[began:]))
-        self.port = int(said[1])
+        address = eventually(lambda: re.search(r"http://127\.0\.0\.1:(\d+)", self.log.read_text()[began:]))
+        self.port = int(address[1])
         eventually(lambda: self.answers())
 
     def answers(self) -> bool:
@@ -57,7 +57,7 @@ class Serving:
             return False
 
     def stop(self) -> int:
-        """In good order; the exit code."""
+        """Gracefully; returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(90)
@@ -68,28 +68,28 @@ class Serving:
         self.process.wait()
 
     def end(self) -> None:
-        """Leave nothing behind, whatever the test came to."""
+        """Clean up, whatever the result of the test."""
         if self.process is not None and self.process.poll() is None:
             self.kill()
         for pid in self.left_behind():
             os.kill(pid, signal.SIGKILL)
 
     def left_behind(self) -> list[int]:
-        """Processes that have something to do with this service's folder."""
+        """Processes with this service's folder in their command line."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                words = path.read_bytes()
+                arguments = path.read_bytes()
             except OSError:
                 continue
-            if str(self.folder).encode() in words and int(path.parent.name) != os.getpid():
+            if str(self.folder).encode() in arguments and int(path.parent.name) != os.getpid():
                 found.append(int(path.parent.name))
         return found
 
     def controller_of(self, run: str) -> int | None:
         return holder(RunFolder(self.store / run))
 
-    # -- what is asked -------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
     def client(self) -> Client:
         return Client(f"http://127.0.0.1:{self.port}", self.token)
 
@@ -102,16 +102,16 @@ class Serving:
         token: str | None = "",
         headers: Mapping[str, str] = {},
     ) -> tuple[int, bytes]:
-        """Status and answer of a request as it is, without a client's good manners. An empty token: the right one."""
-        said = {"Content-Type": "application/json", **headers}
+        """Status and answer of a raw request. An empty token: the right one."""
+        sent = {"Content-Type": "application/json", **headers}
         if token is not None:
-            said["Authorization"] = f"Bearer {token or self.token}"
+            sent["Authorization"] = f"Bearer {token or self.token}"
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.putrequest(method, path, skip_accept_encoding=True)
-            for name, value in said.items():
+            for name, value in sent.items():
                 connection.putheader(name, value)
-            if body is not None and "Content-Length" not in said and "Transfer-Encoding" not in said:
+            if body is not None and "Content-Length" not in sent and "Transfer-Encoding" not in sent:
                 connection.putheader("Content-Length", str(len(body)))
             connection.endheaders(body)
             answer = connection.getresponse()
@@ -121,9 +121,9 @@ class Serving:
 
 
 def eventually(look: Callable[[], T], within_s: float = 60.0) -> T:
-    """What is seen once there is something to see."""
+    """The first true result of `look`."""
     until = time.monotonic() + within_s
     while not (seen := look()):
-        assert time.monotonic() < until, "it never came"
+        assert time.monotonic() < until, "timed out"
         time.sleep(0.05)
     return seen

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a sentence and never a traceback; and nothing but commands is ever executed."""
+"""Any bad request gets a message and never a traceback; and nothing but commands is ever executed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def post(shared: Serving, spec: object, **more: object) -> tuple[int, dict[str, 
     ],
     ids=lambda body: body[:24].decode("latin-1"),
 )
-def test_bodies_that_are_not_what_they_should_be(shared: Serving, body: bytes) -> None:
+def test_invalid_bodies_are_refused(shared: Serving, body: bytes) -> None:
     status, answer = shared.ask("POST", "/v1/runs", body)
     assert status in (400, 422), answer
     assert json.loads(answer)["error"]
@@ -68,7 +68,7 @@ def test_bodies_that_are_not_what_they_should_be(shared: Serving, body: bytes) -
         ({**GOOD, "function": "os:system"}, "both command and function"),
     ],
 )
-def test_specs_that_cannot_be_are_refused_in_the_words_of_the_command_line(
+def test_impossible_specs_get_the_same_message_as_on_the_command_line(
     shared: Serving, spec: dict[str, object], words: str
 ) -> None:
     status, answer = post(shared, spec)
@@ -80,7 +80,7 @@ TRAVERSALS = ("..", "../x", "/etc/passwd", "a/b", ".hidden", "a\0b", "", "x" * 1
 
 
 @pytest.mark.parametrize("name", TRAVERSALS)
-def test_names_cannot_lead_anywhere(shared: Serving, name: str) -> None:
+def test_names_cannot_leave_the_store(shared: Serving, name: str) -> None:
     assert post(shared, {**GOOD, "name": name})[0] in (400, 422)
     assert post(shared, {**GOOD, "name": name}, mode="simulate")[0] in (400, 422)
 
@@ -106,7 +106,7 @@ def test_names_cannot_lead_anywhere(shared: Serving, name: str) -> None:
         "/v1/runs/study-simulated/checkpoints",
     ],
 )
-def test_paths_cannot_lead_anywhere(shared: Serving, path: str) -> None:
+def test_paths_cannot_leave_the_store(shared: Serving, path: str) -> None:
     status, answer = shared.ask("GET", path)
     assert status == 404, answer
     assert b"sha256" not in answer
@@ -119,7 +119,7 @@ def test_queries_have_limits(shared: Serving, query: str) -> None:
     assert shared.ask("GET", f"/v1/runs/study-simulated/results?{query}")[0] == 400
 
 
-def test_bodies_have_a_limit_whether_or_not_they_admit_their_length(shared: Serving) -> None:
+def test_bodies_have_a_size_limit_with_and_without_a_content_length(shared: Serving) -> None:
     large = str(10 * MAX_BODY_BYTES)
     assert shared.ask("POST", "/v1/runs", b"{", headers={"Content-Length": large})[0] == 413
     with socket.create_connection(("127.0.0.1", shared.port), timeout=30) as line:
@@ -134,7 +134,7 @@ def test_bodies_have_a_limit_whether_or_not_they_admit_their_length(shared: Serv
         assert b" 413 " in line.recv(64)
 
 
-def test_heads_have_a_limit(shared: Serving) -> None:
+def test_heads_have_a_size_limit(shared: Serving) -> None:
     with socket.create_connection(("127.0.0.1", shared.port), timeout=30) as line:
         line.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
         try:
@@ -147,13 +147,13 @@ def test_heads_have_a_limit(shared: Serving) -> None:
 
 
 @pytest.mark.heavy
-def test_a_head_that_never_comes_to_its_end_is_not_waited_for(shared: Serving) -> None:
+def test_an_incomplete_head_times_out(shared: Serving) -> None:
     with socket.create_connection(("127.0.0.1", shared.port), timeout=3 * HEAD_TIMEOUT_S) as line:
         line.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
         assert line.recv(64) == b""
 
 
-def test_only_json_is_taken(shared: Serving) -> None:
+def test_only_json_is_accepted(shared: Serving) -> None:
     body = json.dumps({"spec": GOOD}).encode()
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/x-pickle"):
         assert shared.ask("POST", "/v1/runs", body, headers={"Content-Type": kind})[0] == 415

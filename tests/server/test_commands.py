@@ -1,4 +1,4 @@
-"""`shoestring serve` and `shoestring submit`, at the prompt."""
+"""`shoestring serve` and `shoestring submit` on the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shoestring(*words: str, token: str | None = None) -> Result:
     return CliRunner().invoke(cli, list(words), env={"SHOESTRING_TOKEN": token})
 
 
-def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
+def test_tokens_are_created_listed_and_revoked(tmp_path: Path) -> None:
     store = ("--store", str(tmp_path))
     secret = shoestring("serve", "token", "add", "alice", *store).output.strip()
     assert TokenStore(tmp_path / FILE).name_of(secret) == "alice"
@@ -33,14 +33,16 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert TokenStore(tmp_path / FILE).name_of(secret) is None
 
 
-def test_a_missing_library_is_named_with_the_line_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     said = shoestring("serve", "--store", str(tmp_path))
     assert said.exit_code == 2
     assert "pip install 'shoestring[server]'" in said.output
 
 
-def test_a_port_that_is_taken_is_bad_input(tmp_path: Path) -> None:
+def test_a_port_in_use_is_bad_input(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = shoestring("serve", "--port", str(taken.getsockname()[1]), "--store", str(tmp_path))
     assert said.exit_code == 2
@@ -53,7 +55,7 @@ def test_one_service_for_one_folder_of_runs(shared: Serving) -> None:
     assert "another service serves" in said.output
 
 
-def test_addresses_that_others_can_reach_are_warned_of() -> None:
+def test_an_address_that_other_machines_can_reach_gives_a_warning() -> None:
     assert all("no TLS" in exposure(address) for address in ("0.0.0.0", "::", "192.168.1.7"))
     assert exposure("127.0.0.1") == exposure("::1") == ""
 
@@ -65,7 +67,7 @@ def test_a_file_is_submitted_and_waited_for(serving: Serving) -> None:
     done = shoestring(*words, "--wait", token=serving.token)
     assert (done.exit_code, done.output.startswith("three: concluded · 3/3")) == (0, True), done.output
     again = shoestring(*words, "--json", token=serving.token)
-    assert json.loads(again.output)["status"] == "concluded"
+    assert json.loads(again.output)["status"] == "completed"
     simulated = shoestring(*words, "--simulate", "--name", "other", token=serving.token)
     assert simulated.output.startswith("other-simulated: ")
 
@@ -83,10 +85,10 @@ def test_the_rows_of_a_table_beside_the_file_are_sent_along(serving: Serving, tm
     [
         (None, "http://127.0.0.1:1", "no token is given"),
         ("x", "http://127.0.0.1:1", "cannot be reached"),
-        ("x", "file:///etc/passwd", "no address of a service"),
+        ("x", "file:///etc/passwd", "not the address of a service"),
     ],
 )
-def test_what_cannot_be_submitted_is_said(tmp_path: Path, token: str | None, url: str, words: str) -> None:
+def test_an_impossible_submission_gets_a_message(tmp_path: Path, token: str | None, url: str, words: str) -> None:
     spec = tmp_path / "one.yaml"
     spec.write_text("command: echo {x}\nover:\n  x: [1]\n")
     said = shoestring("submit", str(spec), "--to", url, token=token)
@@ -94,16 +96,16 @@ def test_what_cannot_be_submitted_is_said(tmp_path: Path, token: str | None, url
     assert words in said.output
 
 
-def test_the_client_tells_refusals_in_the_words_of_the_service(shared: Serving) -> None:
+def test_the_client_raises_the_messages_of_the_service(shared: Serving) -> None:
     with pytest.raises(ServiceError, match="there is no run 'nobody'") as refused:
         shared.client().get("nobody")
     assert (refused.value.status, "GET /v1/runs" in refused.value.hint) == (404, True)
-    with pytest.raises(ServiceError, match="no token, no entry"):
+    with pytest.raises(ServiceError, match="a valid token is required"):
         Client(f"http://127.0.0.1:{shared.port}", "wrong").get("nobody")
     with pytest.raises(SpecError, match="no address"):
         Client("ftp://example.org", "x")
 
 
-def test_names_with_blanks_and_dots_find_their_way(shared: Serving) -> None:
+def test_names_with_blanks_and_dots_work_in_urls(shared: Serving) -> None:
     run = shared.client().submit({"name": "my run v1.2", "command": "true", "over": {"x": [1]}})
     assert shared.client().get("my run v1.2")["id"] == run["id"] == "my run v1.2"

@@ -1,4 +1,4 @@
-"""No token, no entry; and what is secret stays out of every file."""
+"""Every request needs a token; and secrets stay out of every file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_without_a_token_nothing_is_told(shared: Serving, method: str, path: str) -> None:
+def test_without_a_token_nothing_is_revealed(shared: Serving, method: str, path: str) -> None:
     for headers in (
         {},
         {"Authorization": ""},
@@ -37,18 +37,18 @@ def test_without_a_token_nothing_is_told(shared: Serving, method: str, path: str
         {"Authorization": "Bearer \xff\xfe"},
     ):
         status, answer = shared.ask(method, path, token=None, headers=headers)
-        assert (status, b"no token, no entry" in answer) == (401, True), headers
+        assert (status, b"a valid token is required" in answer) == (401, True), headers
 
 
 def test_a_token_in_the_query_is_no_token(shared: Serving) -> None:
     assert shared.ask("GET", f"/v1/runs?token={shared.token}", token=None)[0] == 401
 
 
-def test_health_needs_none_and_tells_nothing(shared: Serving) -> None:
+def test_health_needs_no_token_and_reveals_nothing(shared: Serving) -> None:
     assert shared.ask("GET", "/v1/health", token=None) == (200, b'{"ok":true}')
 
 
-def test_tokens_count_from_the_moment_they_are_made_until_they_are_revoked(shared: Serving) -> None:
+def test_tokens_are_valid_from_creation_to_revocation(shared: Serving) -> None:
     file = shared.store / FILE
     secret = add_token(file, "for-a-while")
     assert shared.ask("GET", "/v1/runs", token=secret)[0] == 200
@@ -68,7 +68,7 @@ def test_the_token_is_in_no_file_and_no_process(shared: Serving) -> None:
         assert shared.token.encode() not in words.read()
 
 
-def test_what_is_run_does_not_inherit_the_token(serving: Serving) -> None:
+def test_jobs_do_not_inherit_the_token(serving: Serving) -> None:
     client = serving.client()
     client.submit({"name": "env", "command": ["env"], "kind": "bag", "given": [{"x": 1}]})
     client.wait("env", timeout_s=60)
@@ -77,7 +77,7 @@ def test_what_is_run_does_not_inherit_the_token(serving: Serving) -> None:
     assert serving.token not in log.read_text()
 
 
-def test_the_file_of_tokens_is_its_owners_alone(tmp_path) -> None:
+def test_only_the_owner_can_read_the_token_file(tmp_path) -> None:
     file = tmp_path / "new" / FILE
     secret = add_token(file, "alice")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

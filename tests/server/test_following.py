@@ -1,4 +1,4 @@
-"""A journal followed while it grows comes to what it comes to when read at the end."""
+"""A journal that is followed while it grows gives the same fold as one read at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.studies import play, random_case
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_way_of_reading_on_gives_the_same(tmp_path: Path, seed: int) -> None:
+def test_following_in_any_chunks_gives_the_same_fold(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     _, recorded = play(random_case(rng))
     folder = RunFolder(tmp_path / "run")
@@ -42,7 +42,7 @@ def test_any_way_of_reading_on_gives_the_same(tmp_path: Path, seed: int) -> None
     assert concludes(folder) == study.state.concluded
 
 
-def test_a_journal_in_the_place_of_another_is_followed_from_its_start(tmp_path: Path) -> None:
+def test_a_replaced_journal_is_followed_from_its_start(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     follower = Follower(folder)
     for seed in (1, 2):
@@ -55,7 +55,7 @@ def test_a_journal_in_the_place_of_another_is_followed_from_its_start(tmp_path: 
         assert progress_of(follower.state) == progress_of(Study.in_folder(folder).state)
 
 
-def test_damage_is_told_and_a_mended_journal_is_read_again(tmp_path: Path) -> None:
+def test_damage_is_reported_and_a_repaired_journal_is_read_again(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     with closing(SqliteJournal.open(folder.journal)) as journal:
         for entry in play(random_case(random.Random(3)))[1].read():

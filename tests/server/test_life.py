@@ -1,4 +1,4 @@
-"""The life of a run in the service: submitted, queued, run, watched, cancelled, resumed, and through every restart."""
+"""The lifecycle of a run in the service: submitted, queued, run, watched, cancelled, resumed, and across restarts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ open("done", "a").write(sys.argv[2] + " ")
 
 
 def bag(name: str, jobs: int, *, gated: bool = False) -> dict[str, object]:
-    """Jobs that write their number down. Gated, all but the first wait until the test lets them go."""
+    """Jobs that record their number. Gated, all but the first wait until the test releases them."""
     command = [sys.executable, "-c", JOB, "gated" if gated else "free", "{x}"]
     return {"name": name, "command": command, "over": {"x": list(range(jobs))}}
 
@@ -49,7 +49,7 @@ def test_a_bag_is_submitted_run_and_fetched(serving: Serving) -> None:
     run = client.submit(bag("small", 3))
     assert (run["id"], run["status"], run["progress"]) == ("small", "queued", None)
     over = client.wait("small", timeout_s=60)
-    assert over["status"] == "concluded"
+    assert over["status"] == "completed"
     assert over["progress"]["by_status"] == {"finished": 3}
     assert [(trial["trial"], trial["config"]) for trial in client.results("small")] == [(i, {"x": i}) for i in range(3)]
     assert client.receipt("small")["charged_usd"] == 0
@@ -57,11 +57,11 @@ def test_a_bag_is_submitted_run_and_fetched(serving: Serving) -> None:
     assert done(serving) == ["0", "1", "2"]
     # It is a run like any other: the folder tells the same without the service.
     study = Study.in_folder(RunFolder(serving.store / "small"))
-    assert study.status == "concluded"
+    assert study.status == "completed"
     assert len(list(client.journal("small"))) == len(list(study.entries())) == over["progress"]["entries"]
 
 
-def test_a_simulated_study_is_kept_under_its_own_name(serving: Serving) -> None:
+def test_a_simulated_study_is_stored_under_its_own_name(serving: Serving) -> None:
     client = serving.client()
     assert client.submit(STUDY, mode="simulate")["id"] == "study-simulated"
     over = client.wait("study-simulated", timeout_s=60)
@@ -70,22 +70,22 @@ def test_a_simulated_study_is_kept_under_its_own_name(serving: Serving) -> None:
     assert client.receipt("study-simulated") == json.loads(json.dumps(study.receipt.to_plain()))
 
 
-def test_a_bag_comes_from_a_table_on_the_services_machine_and_tells_what_its_jobs_said(serving: Serving) -> None:
+def test_a_bag_from_a_table_on_the_services_machine_returns_the_output_of_its_jobs(serving: Serving) -> None:
     table = serving.folder / "jobs.csv"
     table.write_text("x,word\n1,one\n2,two\n")
     client = serving.client()
     client.submit({"name": "tabled", "command": "echo {word} {x}", "table": "jobs.csv"})
     table.unlink()  # what was submitted stays what it was
-    assert client.wait("tabled", timeout_s=60)["status"] == "concluded"
+    assert client.wait("tabled", timeout_s=60)["status"] == "completed"
     assert [(job["config"]["x"], job["output"], job["attempts"]) for job in client.results("tabled")] == [
         (1, "one 1", 1),
         (2, "two 2", 1),
     ]
 
 
-def test_the_same_again_is_the_same_run_and_another_is_refused(serving: Serving) -> None:
+def test_the_same_submission_returns_the_same_run_and_another_is_refused(serving: Serving) -> None:
     serving.stop()
-    serving.start("--at-once", "0")
+    serving.start("--max-concurrent-runs", "0")
     client = serving.client()
     first = client.submit(bag("one", 2))
     assert client.submit(bag("one", 2)) == first
@@ -94,9 +94,9 @@ def test_the_same_again_is_the_same_run_and_another_is_refused(serving: Serving)
     assert refused.value.status == 409
 
 
-def test_runs_wait_their_turn_and_one_that_waits_can_be_cancelled(serving: Serving) -> None:
+def test_runs_are_queued_and_a_queued_run_can_be_cancelled(serving: Serving) -> None:
     serving.stop()
-    serving.start("--at-once", "1")
+    serving.start("--max-concurrent-runs", "1")
     client = serving.client()
     for name in ("first", "second", "third"):
         client.submit(bag(name, 2, gated=True))
@@ -105,25 +105,25 @@ def test_runs_wait_their_turn_and_one_that_waits_can_be_cancelled(serving: Servi
     assert client.cancel("second")["status"] == "cancelled"
     assert client.get("third")["ahead"] == 0
     let_go(serving)
-    assert client.wait("third", timeout_s=60)["status"] == "concluded"
-    assert client.get("first")["status"] == "concluded"
+    assert client.wait("third", timeout_s=60)["status"] == "completed"
+    assert client.get("first")["status"] == "completed"
     serving.stop()
     serving.start()
     assert serving.client().get("second")["status"] == "cancelled"
 
 
-def test_a_run_that_goes_on_is_cancelled_for_good(serving: Serving) -> None:
+def test_an_active_run_is_cancelled_for_good(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("long", 4, gated=True))
     eventually(lambda: (client.get("long")["progress"] or {}).get("by_status", {}).get("running"))
     client.cancel("long")
     over = client.wait("long", timeout_s=60)
-    assert (over["status"], over["progress"]["ending"]) == ("concluded", "asked to stop")
-    assert client.cancel("long")["status"] == "concluded"
+    assert (over["status"], over["progress"]["ending"]) == ("cancelled", "stopped by the user")
+    assert client.cancel("long")["status"] == "cancelled"
     eventually(lambda: serving.left_behind() == [serving.process.pid])
 
 
-def test_a_service_killed_with_its_controllers_goes_on_with_every_run(serving: Serving) -> None:
+def test_a_service_killed_with_its_controllers_resumes_every_run(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("killed", 6, gated=True))
     client.submit(bag("waiting", 1))
@@ -137,22 +137,22 @@ def test_a_service_killed_with_its_controllers_goes_on_with_every_run(serving: S
     client = serving.client()
     for name, jobs in (("killed", 6), ("waiting", 1)):
         over = client.wait(name, timeout_s=90)
-        assert (over["status"], over["progress"]["by_status"]) == ("concluded", {"finished": jobs})
+        assert (over["status"], over["progress"]["by_status"]) == ("completed", {"finished": jobs})
 
 
-def test_controllers_outlive_a_killed_service_and_are_taken_over(serving: Serving) -> None:
+def test_controllers_survive_a_killed_service_and_are_adopted(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("adopted", 4, gated=True))
     eventually(lambda: client.get("adopted")["status"] == "running")
     controller = serving.controller_of("adopted")
     serving.kill()
-    serving.start("--at-once", "1")
+    serving.start("--max-concurrent-runs", "1")
     client = serving.client()
     assert serving.controller_of("adopted") == controller
     assert client.submit(bag("next", 1))["ahead"] == 0, "the one taken over has the only place"
     let_go(serving)
     assert client.wait("adopted", timeout_s=60)["progress"]["by_status"] == {"finished": 4}
-    assert client.wait("next", timeout_s=60)["status"] == "concluded"
+    assert client.wait("next", timeout_s=60)["status"] == "completed"
     assert done(serving) == ["0", "0", "1", "2", "3"], "each job of both bags once"
 
 
@@ -165,10 +165,10 @@ def test_a_controller_that_is_killed_is_replaced(serving: Serving) -> None:
     os.kill(controller, signal.SIGKILL)
     let_go(serving)
     over = client.wait("crashes", timeout_s=60)
-    assert (over["status"], over["trouble"]) == ("concluded", "")
+    assert (over["status"], over["trouble"]) == ("completed", "")
 
 
-def test_the_end_of_the_service_pauses_its_runs_and_leaves_no_process(serving: Serving) -> None:
+def test_shutting_down_pauses_runs_and_leaves_no_process(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("paused", 3, gated=True))
     eventually(lambda: (client.get("paused")["progress"] or {}).get("by_status", {}).get("running"))
@@ -180,7 +180,7 @@ def test_the_end_of_the_service_pauses_its_runs_and_leaves_no_process(serving: S
     assert serving.client().wait("paused", timeout_s=60)["progress"]["by_status"] == {"finished": 3}
 
 
-def test_a_run_that_pauses_by_itself_says_why_and_goes_on_when_asked(serving: Serving) -> None:
+def test_a_run_that_pauses_by_itself_says_why_and_can_be_resumed(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("odd", 2, gated=True))
     eventually(lambda: client.get("odd")["status"] == "running")
@@ -190,14 +190,14 @@ def test_a_run_that_pauses_by_itself_says_why_and_goes_on_when_asked(serving: Se
     assert client.wait("odd", timeout_s=60)["status"] == "paused"
     let_go(serving)
     assert client.resume("odd")["status"] in ("queued", "starting", "running")
-    assert client.wait("odd", timeout_s=60)["status"] == "concluded"
+    assert client.wait("odd", timeout_s=60)["status"] == "completed"
     with pytest.raises(ServiceError, match="nothing to go on with"):
         client.resume("odd")
 
 
 def test_a_run_that_cannot_be_started_says_why(serving: Serving) -> None:
     serving.stop()
-    serving.start("--at-once", "0")
+    serving.start("--max-concurrent-runs", "0")
     program = serving.folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -209,10 +209,10 @@ def test_a_run_that_cannot_be_started_says_why(serving: Serving) -> None:
     assert (found["status"], "there is no program './program'" in found["trouble"]) == ("failed", True), found
     (serving.folder / "elsewhere").rename(program)
     serving.client().resume("gone")
-    assert serving.client().wait("gone", timeout_s=60)["status"] == "concluded"
+    assert serving.client().wait("gone", timeout_s=60)["status"] == "completed"
 
 
-def test_a_run_cancelled_while_nobody_was_there_is_brought_to_its_end(serving: Serving) -> None:
+def test_a_run_cancelled_before_a_crash_is_stopped_by_the_next_service(serving: Serving) -> None:
     client = serving.client()
     client.submit(bag("cut", 3, gated=True))
     eventually(lambda: (client.get("cut")["progress"] or {}).get("by_status", {}).get("running"))
@@ -224,10 +224,10 @@ def test_a_run_cancelled_while_nobody_was_there_is_brought_to_its_end(serving: S
     os.kill(controller, signal.SIGKILL)
     serving.start()
     over = serving.client().wait("cut", timeout_s=60)
-    assert (over["status"], over["progress"]["ending"]) == ("concluded", "asked to stop")
+    assert (over["status"], over["progress"]["ending"]) == ("cancelled", "stopped by the user")
 
 
-def test_a_damaged_journal_is_a_status_and_harms_nobody_else(shared: Serving) -> None:
+def test_a_damaged_journal_is_a_status_and_affects_no_other_run(shared: Serving) -> None:
     broken = shared.store / "broken"
     broken.mkdir()
     (broken / "journal.sqlite").write_bytes(b"not a journal")
@@ -236,7 +236,7 @@ def test_a_damaged_journal_is_a_status_and_harms_nobody_else(shared: Serving) ->
     for part in ("results", "journal", "events"):
         assert shared.ask("GET", f"/v1/runs/broken/{part}")[0] == 200
     assert shared.ask("GET", "/v1/runs/broken/receipt")[0] == 409
-    assert shared.client().get("study-simulated")["status"] == "concluded"
+    assert shared.client().get("study-simulated")["status"] == "completed"
 
 
 def test_a_run_whose_folder_is_deleted_is_forgotten(shared: Serving) -> None:
@@ -255,7 +255,7 @@ def test_runs_started_without_the_service_are_shown_and_left_alone(shared: Servi
         if source.exists():
             (theirs / file).write_bytes(source.read_bytes())
     found = shared.client().get("theirs")
-    assert (found["status"], found["submitted_at"]) == ("concluded", None)
+    assert (found["status"], found["submitted_at"]) == ("completed", None)
     with pytest.raises(ServiceError, match="was not submitted here"):
         shared.client().cancel("theirs")
     assert "theirs" in [run["id"] for run in shared.client().list()]

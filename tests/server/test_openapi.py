@@ -1,4 +1,4 @@
-"""The document is made from the same types as the answers, says what a spec file says, and is true."""
+"""The document is made from the types of the answers, has the fields of a spec file, and is correct."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_submitted_spec_has_the_fields_of_a_spec_file() -> None:
     assert names(schemas.Spec) == {*specfile.FIELDS, *MARKET_FIELDS, *sections} - {"listings"}
 
 
-def test_receipts_and_trials_leave_nothing_out() -> None:
+def test_receipts_and_trials_have_all_fields() -> None:
     in_dollars = {"refunded", "charged", "on_demand"}
     for kind, plain in ((schemas.ReceiptOut, receipt.Receipt), (schemas.ReceiptRowOut, receipt.ReceiptRow)):
         shown = {f"{f.name}_usd" if f.name in in_dollars else f.name for f in fields(plain)}
@@ -43,7 +43,7 @@ def test_receipts_and_trials_leave_nothing_out() -> None:
     assert names(schemas.TrialOut) == {f.name for f in fields(trials.TrialRow)} - {"number"} | {"trial", "output"}
 
 
-def test_every_endpoint_is_described_and_refers_to_schemas_that_are_there() -> None:
+def test_every_endpoint_is_described_and_its_schemas_exist() -> None:
     described = document(ENDPOINTS)
     assert described["openapi"] == "3.1.0"
     for endpoint in ENDPOINTS:

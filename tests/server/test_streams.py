@@ -1,4 +1,4 @@
-"""Pages and streams: all of it, in order, nothing twice, on from where one was."""
+"""Pages and streams: complete, in order, nothing twice, resumable."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_pages_of_any_size_make_the_same_table(shared: Serving) -> None:
 
 def test_runs_are_listed_page_by_page(serving: Serving) -> None:
     serving.stop()
-    serving.start("--at-once", "0")
+    serving.start("--max-concurrent-runs", "0")
     names = [f"run {number}" for number in range(5)]
     for name in names:
         serving.client().submit(bag(name, 1))
@@ -58,7 +58,7 @@ def test_runs_are_listed_page_by_page(serving: Serving) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.data())
-def test_the_journal_goes_on_after_any_entry(shared: Serving, data: st.DataObject) -> None:
+def test_the_journal_can_be_read_from_any_entry(shared: Serving, data: st.DataObject) -> None:
     written = entries(shared)
     after = data.draw(st.integers(0, len(written) + 3))
     status, lines = shared.ask("GET", f"/v1/runs/{RUN}/journal?after={after}")
@@ -66,15 +66,15 @@ def test_the_journal_goes_on_after_any_entry(shared: Serving, data: st.DataObjec
     assert all(decode_entry(line).seq > after for line in lines.splitlines())
 
 
-def test_a_stream_tells_every_entry_then_the_status_then_the_end(shared: Serving) -> None:
+def test_a_stream_sends_every_entry_then_the_status_then_the_end(shared: Serving) -> None:
     told = parsed(shared.ask("GET", f"/v1/runs/{RUN}/events")[1])
     numbers = [number for kind, number in told if kind == "entry"]
     assert numbers == [str(number) for number in range(1, len(entries(shared)) + 1)]
     assert [kind for kind, _ in told if kind != "entry"] == ["status", "end"]
-    assert json.loads(dict(told)["status"])["status"] == "concluded"
+    assert json.loads(dict(told)["status"])["status"] == "completed"
 
 
-def test_a_stream_that_broke_goes_on_where_it_was(shared: Serving) -> None:
+def test_a_broken_stream_resumes_where_it_was(shared: Serving) -> None:
     last = len(entries(shared))
     known = {"Last-Event-ID": str(last - 3)}
     told = parsed(shared.ask("GET", f"/v1/runs/{RUN}/events?after=2", headers=known)[1])
@@ -102,7 +102,7 @@ def test_watching_sees_a_run_happen_and_survives_a_restart_of_the_service(servin
     assert seen == list(range(1, client.get("watched")["progress"]["entries"] + 1)), "each once, in order"
 
 
-def test_streams_that_are_left_make_room_for_others(shared: Serving) -> None:
+def test_closed_streams_free_their_places(shared: Serving) -> None:
     shared.client().submit(bag("queued", 1))
     for _ in range(MAX_STREAMS + 10):
         watching = shared.client().watch("queued")

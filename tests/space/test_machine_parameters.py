@@ -221,7 +221,7 @@ def test_a_grid_counts_the_machines_that_were_filled_in() -> None:
 def test_recipes_with_widths_of_their_own_refuse_machines_in_the_space(recipe: str) -> None:
     space = {"x": ss.uniform(0, 1), "m": ss.machine_type("m5.large")}
     told, hint = refused(gathered, space=space, recipe=recipe, max_steps=9, deadline="6h")
-    assert f"recipe='{recipe}' plans with machines and widths of its own, and m in the space" in told
+    assert f"recipe='{recipe}' chooses machines and slots itself, but m in the space" in told
     assert "recipe='tpe'" in hint
 
 
@@ -230,7 +230,7 @@ def test_recipes_with_widths_of_their_own_refuse_machines_in_the_space(recipe: s
     [
         ({"placement": "on_demand"}, {"s": ss.on_spot()}, "rents no spot machines, and space.s names some"),
         ({"placement": "as_printed"}, {"n": ss.machine_count(1, 2)}, "gives each trial a machine of its own"),
-        ({"placement": "cheapest", "rotate": "1h"}, {"n": ss.machine_count(1, 2)}, "share machines or take several"),
+        ({"placement": "cheapest", "rotate": "1h"}, {"n": ss.machine_count(1, 2)}, "share machines or use several"),
     ],
 )
 def test_placements_that_would_do_otherwise_are_refused(options: dict, space: dict, what: str) -> None:

@@ -1,4 +1,4 @@
-"""From what people write, in Python or in a file, to the one spec."""
+"""From the user's fields, in Python or in a file, to the spec."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_yaml_toml_and_python_give_the_same_spec(tmp_path):
     assert spec.code.command == ("python", "train.py", "--lr", "{lr}", "--out", "{save_to}")
 
 
-def test_a_spec_is_the_same_after_a_journey_through_json():
+def test_a_spec_survives_a_json_round_trip():
     spec = make_spec({**PYTHON, "listings": [SPOT]})
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
 
@@ -131,7 +131,7 @@ def test_a_bag_is_all_combinations_or_just_the_jobs_given():
     assert make_spec({**BAG, "maximize": "energy"}).direction == "maximize"
 
 
-def test_what_is_not_said_is_derived():
+def test_missing_fields_are_derived():
     spec = make_spec(STUDY)
     assert (spec.name, spec.trials, spec.wind_down_s) == ("train", 64, 120.0)
     assert make_spec({**STUDY, "deadline": "10m"}).wind_down_s == 30.0
@@ -149,7 +149,7 @@ def test_a_simulation_needs_no_code():
     assert "there is nothing to run" in str(refused(plain))
 
 
-def test_misspelt_fields_are_named_with_what_was_meant():
+def test_misspelt_fields_get_a_suggestion():
     error = refused({**STUDY, "budgt": 3, "minimise": "loss"}, source="study.yaml")
     assert str(error) == "study.yaml: budgt, minimise are unknown"
     assert error.hint.startswith("budgt: did you mean budget?; minimise: did you mean minimize")
@@ -160,9 +160,9 @@ def test_misspelt_fields_are_named_with_what_was_meant():
     ("change", "complaint", "hint"),
     [
         ({"budget": "lots"}, "budget='lots' is not an amount of dollars", "$20"),
-        ({"budget": -1}, "budget=-1 is less than nothing", "$20"),
+        ({"budget": -1}, "budget=-1 is negative", "$20"),
         ({"deadline": "soon"}, "deadline='soon' is not a length of time", "90m"),
-        ({"deadline": -5}, "deadline=-5 lies in the past", "90m"),
+        ({"deadline": -5}, "deadline=-5 is negative", "90m"),
         ({"deadline": "0h"}, "deadline='0h' leaves no time", "6h"),
         ({"time_limit": 0}, "time_limit=0 leaves no time", "6h"),
         ({"slice_s": "x"}, "slice_s='x'", "90m"),
@@ -175,7 +175,7 @@ def test_misspelt_fields_are_named_with_what_was_meant():
         ({"max_steps": 0}, "max_steps=0 is too few", "1 or more"),
         ({"max_failures": -1}, "max_failures=-1", "0 or more"),
         ({"keep_checkpoints": 1}, "keep_checkpoints=1 is too few", "2 is the least"),
-        ({"seed": 2**70}, "seed: ", "64 bits"),
+        ({"seed": 2**70}, "seed: ", "64-bit"),
         ({"seed": float("inf")}, "seed: inf is not a whole number", ""),
         ({"minimize": None}, "no metric is given", "minimize='loss'"),
         ({"maximize": "accuracy"}, "both minimize and maximize", "one metric"),
@@ -213,7 +213,7 @@ def test_misspelt_fields_are_named_with_what_was_meant():
         ({"listings": [msgspec.structs.replace(SPOT, slots=0)]}, "0 slots", "1 or more"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused_by_field_and_value(change, complaint, hint):
+def test_an_impossible_study_is_refused_with_field_and_value(change, complaint, hint):
     error = refused({**STUDY, **change})
     assert str(error).startswith("tune(): ")
     assert complaint in str(error)
@@ -237,7 +237,7 @@ def test_a_study_that_cannot_be_is_refused_by_field_and_value(change, complaint,
         ({"command": "./simulate {tmp}"}, "{tmp} is no parameter", "did you mean temp?"),
     ],
 )
-def test_a_bag_that_cannot_be_is_refused(change, complaint, hint):
+def test_an_impossible_bag_is_refused(change, complaint, hint):
     error = refused({**BAG, **change}, source="run_bag()")
     assert str(error).startswith("run_bag(): ")
     assert complaint in str(error)
@@ -249,19 +249,19 @@ def test_braces_that_name_nothing_are_left_alone():
     assert make_spec({**STUDY, "command": command}).code.command[3] == '{"lr": 1}'
 
 
-def test_machines_may_be_described_in_plain_words():
+def test_machines_may_be_plain_mappings():
     plain = msgspec.to_builtins(SPOT)
     assert make_spec({**STUDY, "machines": [plain]}) == make_spec({**STUDY, "listings": (SPOT,)})
 
 
-def test_sections_for_the_surroundings_are_split_off():
+def test_market_and_simulation_sections_are_split_off():
     spec, sections = split_sections({**STUDY, "simulate": {"runs": 3}, "market": {"seed": 1}})
     assert spec == STUDY
     assert sections == {"simulate": {"runs": 3}, "market": {"seed": 1}}
     assert split_sections(STUDY) == (STUDY, {})
 
 
-def test_unquoted_yaml_means_what_it_means_elsewhere(tmp_path):
+def test_unquoted_yaml_follows_the_core_schema(tmp_path):
     text = (
         "[1e-4, 1E5, -2.5e+3, .5, 1., 7, -7, 0, 010, no, off, yes, true, null, ~, 1:30, 2024-01-01, 1_000, 0x1F, .inf]"
     )
@@ -280,8 +280,8 @@ def test_yaml_anchors_may_be_shared(tmp_path):
     ("name", "text", "complaint"),
     [
         ("a.yaml", "a: 1\nb: [1, 2\n", "a.yaml, line 3 is not YAML"),
-        ("a.yaml", "a: 1\na: 2\n", "line 2 is not YAML: the field 'a' is there twice"),
-        ("a.yaml", "a: {b: 1, b: 2}\n", "the field 'b' is there twice"),
+        ("a.yaml", "a: 1\na: 2\n", "line 2 is not YAML: the field 'a' is given twice"),
+        ("a.yaml", "a: {b: 1, b: 2}\n", "the field 'b' is given twice"),
         (
             "a.yaml",
             "a: !!python/object/apply:os.system ['true']",
@@ -306,7 +306,7 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path, name, text, complaint):
     assert caught.value.hint
 
 
-def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path):
+def test_a_missing_or_binary_file_is_named(tmp_path):
     with pytest.raises(SpecError, match="there is no file"):
         load_spec_file(tmp_path / "no.yaml")
     (tmp_path / "bytes.toml").write_bytes(b"a = \xff")
@@ -324,11 +324,11 @@ def test_yaml_without_its_library_says_what_to_install(tmp_path, monkeypatch):
     assert caught.value.hint == "pip install 'shoestring[yaml]'"
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_field(tmp_path):
+def test_a_byte_order_mark_is_ignored(tmp_path):
     assert from_text(tmp_path, "\ufeffa: 1") == {"a": 1}
 
 
-def test_a_date_in_toml_is_no_value(tmp_path):
+def test_a_date_in_toml_is_refused(tmp_path):
     fields = from_text(tmp_path, "space = {when_ = [2024-01-01]}", "a.toml")
     with pytest.raises(SpecError, match=r"space.when_: .*cannot be the value"):
         from_plain(fields["space"])
@@ -343,12 +343,12 @@ def test_a_budget_that_pays_nothing_is_refused_with_the_price():
         "(t3.micro spot in us-east-1a, $0.0031/h, at least 60 s are charged: $0.000052)"
     )
     assert caught.value.hint == (
-        "raise --budget, allow cheaper machines, or run on this machine for nothing: --on local"
+        "raise --budget, allow cheaper machines, or run on this machine free of charge: --on local"
     )
     check_affordable(make_spec({**STUDY, "budget": 0.0001}), cheapest)
 
 
-def test_machines_that_cost_money_ask_for_a_budget():
+def test_machines_that_cost_money_require_a_budget():
     with pytest.raises(SpecError, match="no budget is given"):
         check_affordable(make_spec(STUDY), (SPOT.offer, 0.0031))
     check_affordable(make_spec(STUDY), (SPOT.offer, 0.0))
@@ -356,6 +356,6 @@ def test_machines_that_cost_money_ask_for_a_budget():
 
 
 @pytest.mark.parametrize("space", [{"lr": log(1e-4, 1.0)}, {"fraction": uniform(0, 1)}], ids=["ours", "a parameter"])
-def test_a_command_may_name_the_part_of_the_data_and_a_parameter_may_be_called_that(space: dict) -> None:
+def test_a_command_may_use_the_data_fraction_and_a_parameter_may_have_its_name(space: dict) -> None:
     spec = make_spec({**STUDY, "command": "python train.py {fraction}", "space": space})
     assert spec.code.command == ("python", "train.py", "{fraction}")

@@ -1,4 +1,4 @@
-"""Jobs from a table: what cells mean, and what is said of a table that cannot be used."""
+"""Jobs from a table: types of columns, and messages for invalid tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table(folder: Path, text: str, name: str = "jobs.csv") -> Path:
         (["9" * 5000], ["9" * 5000]),
     ],
 )
-def test_a_column_decides_as_a_whole_what_its_cells_mean(column: list[str], meaning: list[object]) -> None:
+def test_a_column_is_typed_as_a_whole(column: list[str], meaning: list[object]) -> None:
     found = typed(column)
     assert found == meaning
     assert [type(value) for value in found] == [type(value) for value in meaning]
@@ -86,9 +86,7 @@ def test_tabs_and_json_lines_are_tables_too(tmp_path: Path) -> None:
         max_size=5,
     )
 )
-def test_what_is_written_as_a_table_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]
-) -> None:
+def test_a_written_table_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]) -> None:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerows([list(rows[0]), *([as_text(row[name]) for name in rows[0]] for row in rows)])
@@ -122,12 +120,12 @@ def test_a_table_that_cannot_be_used_says_where_it_is_wrong(tmp_path: Path, text
 
 
 @pytest.mark.parametrize("line", ["3", "[1]", "{", "null", "[" * 100_000, "nonsense"])
-def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, line: str) -> None:
-    with pytest.raises(SpecError, match="line 2 is no JSON object"):
+def test_a_line_that_is_not_a_json_object_is_named(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SpecError, match="line 2 is not a JSON object"):
         read_table(table(tmp_path, f'{{"a": 1}}\n{line}\n', "jobs.jsonl"))
 
 
-def test_files_that_are_no_tables(tmp_path: Path) -> None:
+def test_files_that_are_not_tables(tmp_path: Path) -> None:
     for name, words in (("jobs.xlsx", "is not a table"), ("none.csv", "there is no table"), (".", "is not a table")):
         with pytest.raises(SpecError, match=words):
             read_table(tmp_path / name)
@@ -140,7 +138,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(["jobs.csv", "jobs.tsv", "jobs.jsonl"]))
-def test_no_bytes_lead_to_anything_but_jobs_or_a_sentence(
+def test_any_bytes_give_jobs_or_a_spec_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / name
@@ -178,7 +176,7 @@ def test_a_study_takes_its_first_trials_from_a_table(tmp_path: Path) -> None:
         ({"command": "echo {tmp}"}, "{tmp} is no parameter"),
     ],
 )
-def test_what_does_not_fit_a_table_is_refused(tmp_path: Path, fields: dict[str, object], words: str) -> None:
+def test_fields_that_contradict_a_table_are_refused(tmp_path: Path, fields: dict[str, object], words: str) -> None:
     path = table(tmp_path, "temp\n1\n")
     with pytest.raises(SpecError) as caught:
         ss.simulate(**{"table": path, "kind": "bag", "budget": "$5", "deadline": "6h", **fields})
@@ -201,11 +199,11 @@ def test_what_does_not_fit_a_table_is_refused(tmp_path: Path, fields: dict[str, 
         ("1..b", ["1..b"]),
     ],
 )
-def test_values_at_a_prompt(text: str, values: list[object]) -> None:
+def test_values_on_the_command_line(text: str, values: list[object]) -> None:
     assert listed(text, "x") == values
 
 
 @pytest.mark.parametrize("text", ["", ",", "0..9..-1", "0..9..0", "0..99999999", "a\nb"])
-def test_values_at_a_prompt_that_are_none(text: str) -> None:
+def test_invalid_values_on_the_command_line(text: str) -> None:
     with pytest.raises(SpecError, match=r"--over x"):
         listed(text, "--over x")

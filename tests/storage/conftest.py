@@ -1,4 +1,4 @@
-"""A disk small enough to fill and real enough to say so."""
+"""A disk that is small enough to fill, with real errors."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ class TinyDisk:
         self.path = path
 
     def fill(self) -> Path:
-        """Take all that is left; removing the file frees it again."""
+        """Use up all free space; removing the file frees it again."""
         ballast = self.path / "ballast"
         with open(ballast, "wb", buffering=0) as file:
             try:

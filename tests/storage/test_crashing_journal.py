@@ -1,4 +1,4 @@
-"""The journal that kills its controller: at the entry it was told to, and for good."""
+"""CrashingJournal: crashes at the chosen entry, and writes nothing afterwards."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_a_crash_before_an_entry_leaves_it_out_and_one_after_leaves_it_in():
     assert appended_until_the_crash(CrashingJournal(MemoryJournal(), crash_after=3)) == [1, 2, 3]
 
 
-def test_what_nobody_waited_for_is_lost_with_its_group():
+def test_entries_appended_without_wait_are_lost_with_their_group():
     def only_two(seq):
         return seq == 2
 
@@ -31,7 +31,7 @@ def test_what_nobody_waited_for_is_lost_with_its_group():
     assert appended_until_the_crash(crashing, wait=only_two) == [1, 2]
 
 
-def test_the_dead_write_no_more():
+def test_nothing_is_written_after_the_crash():
     journal = CrashingJournal(MemoryJournal(), crash_after=1, loses_groups=True)
     assert appended_until_the_crash(journal) == [1]
     for attempt in (lambda: journal.append(entry(2), wait=True), journal.sync, journal.read):
@@ -41,5 +41,5 @@ def test_the_dead_write_no_more():
     assert [one.seq for one in journal.inner.read()] == [1]
 
 
-def test_no_ordinary_handler_survives_a_crash():
+def test_no_ordinary_handler_catches_a_crash():
     assert not issubclass(Crash, Exception)

@@ -1,4 +1,4 @@
-"""A damaged or foreign journal gets a sentence that names the entry, never a guess."""
+"""A damaged or foreign journal gives an error with the number of the entry, never wrong entries."""
 
 import random
 import re
@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize("opening", [SqliteJournal.open, SqliteJournal.ope
 
 @pytest.fixture
 def path(tmp_path):
-    """Groups of six: they begin with the entries 1, 7, 13, 19 and 25, and the blank is at 31."""
+    """Groups of six: they start with the entries 1, 7, 13, 19 and 25, and the blank is at 31."""
     return written(tmp_path / "journal.db", GROUP)
 
 
@@ -48,7 +48,7 @@ def group_at(path, first):
 
 
 def edit(path, first, change):
-    """Let `change` work on the list of a group's lines."""
+    """Apply `change` to the list of a group's lines."""
     lines = group_at(path, first)[1].split(b"\n")
     assert len(lines) == GROUP
     change(lines)
@@ -56,7 +56,7 @@ def edit(path, first, change):
 
 
 def forge_entry_30(path, body, *, blank_too):
-    """Put another last entry in the place of the one written, with all that vouches for it."""
+    """Replace the last entry, with its checksum and its link."""
     epoch, text, _, _ = group_at(path, 25)
     lines = [*text.split(b"\n")[:-1], body]
     text, checks = b"\n".join(lines), checksums(25, lines)
@@ -67,25 +67,25 @@ def forge_entry_30(path, body, *, blank_too):
 
 
 def outcome(path, opening=SqliteJournal.open_readonly):
-    """The entries that could be read, and the error that ended it."""
-    came = []
+    """The entries that could be read, and the error after them."""
+    read = []
     try:
         with opening(path) as journal:
             for one in journal.read():
-                came.append(one)
+                read.append(one)
     except StorageError as error:
-        return came, error
-    return came, None
+        return read, error
+    return read, None
 
 
-def sound_before(path, says, opening=SqliteJournal.open_readonly):
-    """How many entries came, all as they were written, before an error that says so."""
-    came, error = outcome(path, opening)
+def intact_before(path, message, opening=SqliteJournal.open_readonly):
+    """How many entries were read, all as written, before an error with this message."""
+    read, error = outcome(path, opening)
     assert isinstance(error, JournalDamaged)
-    assert re.search(says, str(error))
+    assert re.search(message, str(error))
     assert error.hint
-    assert came == WRITTEN[: len(came)]
-    return len(came)
+    assert read == WRITTEN[: len(read)]
+    return len(read)
 
 
 def other_word(lines):
@@ -138,7 +138,7 @@ def one_torn(lines):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("change", "says", "sound"),
+    ("change", "message", "intact"),
     [
         (other_word, "entry 17 is not what was written", 16),
         (other_time, "entry 18 is not what was written", 17),
@@ -154,14 +154,14 @@ def one_torn(lines):
         (one_torn, "entry 17 is not what was written", 16),
     ],
 )
-def test_an_entry_changed_removed_or_added_within_its_group_is_named(path, change, says, sound, opening):
+def test_an_entry_changed_removed_or_added_within_its_group_is_named(path, change, message, intact, opening):
     edit(path, 13, change)
-    assert sound_before(path, says, opening) == sound
+    assert intact_before(path, message, opening) == intact
 
 
 @BOTH
 @pytest.mark.parametrize(
-    ("statement", "says", "sound"),
+    ("statement", "message", "intact"),
     [
         ("UPDATE groups SET epoch = 'x' WHERE first = 7", "entry 7 is not what was written", 6),
         ("UPDATE groups SET epoch = 9 WHERE first = 7", "entry 7 is not what .* another one .* with entry 12", 6),
@@ -183,29 +183,29 @@ def test_an_entry_changed_removed_or_added_within_its_group_is_named(path, chang
         ("INSERT INTO groups VALUES (40, 1, NULL, NULL, x'')", "entry 31 is missing: its place is blank", 30),
     ],
 )
-def test_a_group_changed_removed_or_added_is_named_by_its_first_entry(path, statement, says, sound, opening):
+def test_a_group_changed_removed_or_added_is_named_by_its_first_entry(path, statement, message, intact, opening):
     tamper(path, statement)
-    assert sound_before(path, says, opening) == sound
+    assert intact_before(path, message, opening) == intact
 
 
 @pytest.mark.parametrize(
-    ("statement", "says", "sound"),
+    ("statement", "message", "intact"),
     [
-        ("DELETE FROM groups WHERE first = 31", "entry 31 is missing: nothing says", 30),
-        ("DELETE FROM groups WHERE first > 20", "entry 25 is missing: nothing says", 24),
-        ("DELETE FROM groups", "entry 1 is missing: nothing says", 0),
+        ("DELETE FROM groups WHERE first = 31", "entry 31 is missing: the journal has no end", 30),
+        ("DELETE FROM groups WHERE first > 20", "entry 25 is missing: the journal has no end", 24),
+        ("DELETE FROM groups", "entry 1 is missing: the journal has no end", 0),
         ("UPDATE groups SET epoch = 'x' WHERE first = 31", "entry 31 is missing: its place", 30),
         ("UPDATE groups SET link = 'x' WHERE first = 31", "entry 31 is missing: its place", 30),
         ("UPDATE groups SET lines = x'00' WHERE first = 31", "entry 31 is not what was written", 30),
         ("INSERT INTO groups SELECT 32, epoch, lines, checks, link FROM groups WHERE first = 25", "entry 31 is", 30),
     ],
 )
-def test_a_journal_that_has_lost_its_end_names_the_first_entry_missing(path, statement, says, sound):
+def test_a_journal_without_its_end_names_the_first_missing_entry(path, statement, message, intact):
     tamper(path, statement)
-    assert sound_before(path, says) == sound
+    assert intact_before(path, message) == intact
     before = rows(path)
-    with pytest.raises(JournalDamaged, match=says):
-        SqliteJournal.open(path)  # refused at the door: there is no place to write to
+    with pytest.raises(JournalDamaged, match=message):
+        SqliteJournal.open(path)  # refused at once: there is no place to write to
     assert rows(path) == before
 
 
@@ -217,20 +217,20 @@ def test_any_flipped_bit_of_a_line_is_named_by_its_entry(path):
         damaged[spot] ^= 1 << rng.randrange(8)
         tamper(path, ("UPDATE groups SET lines = ? WHERE first = 13", (damaged,)))
         seq = 13 + text.count(b"\n", 0, spot)
-        assert sound_before(path, f"entry {seq} is not what was written") == seq - 1
+        assert intact_before(path, f"entry {seq} is not what was written") == seq - 1
 
 
-def test_two_groups_that_changed_places_are_noticed(path):
+def test_two_swapped_groups_are_detected(path):
     tamper(
         path,
         "UPDATE groups SET first = -1 WHERE first = 7",
         "UPDATE groups SET first = 7 WHERE first = 13",
         "UPDATE groups SET first = 13 WHERE first = -1",
     )
-    assert sound_before(path, "entry 7 is not what was written") == 6
+    assert intact_before(path, "entry 7 is not what was written") == 6
 
 
-def test_two_groups_made_one_are_noticed(path):
+def test_two_merged_groups_are_detected(path):
     one, other = group_at(path, 7), group_at(path, 13)
     joined = one[1] + b"\n" + other[1], one[2] + other[2], other[3]
     tamper(
@@ -238,24 +238,24 @@ def test_two_groups_made_one_are_noticed(path):
         "DELETE FROM groups WHERE first = 13",
         ("UPDATE groups SET lines = ?, checks = ?, link = ? WHERE first = 7", joined),
     )
-    assert sound_before(path, "entry 7 is not what .* another one .* with entry 18") == 6
+    assert intact_before(path, "entry 7 is not what .* another one .* with entry 18") == 6
 
 
-def test_an_entry_forged_with_its_checksum_is_noticed(path):
+def test_an_entry_forged_with_its_checksum_is_detected(path):
     edit(path, 7, other_word)
     lines = group_at(path, 7)[1].split(b"\n")
     tamper(path, ("UPDATE groups SET checks = ? WHERE first = 7", (checksums(7, lines),)))
-    assert sound_before(path, "entry 7 is not what .* another one .* with entry 12") == 6
+    assert intact_before(path, "entry 7 is not what .* another one .* with entry 12") == 6
 
 
-def test_a_last_group_forged_with_its_link_is_noticed(path):
+def test_a_last_group_forged_with_its_link_is_detected(path):
     forge_entry_30(path, encode_turn(entry(99).event, ()), blank_too=False)
     with SqliteJournal.open_readonly(path) as journal, pytest.raises(JournalDamaged, match="entry 30 is not the one"):
         list(journal.read())
 
 
 @pytest.mark.parametrize(
-    ("body", "says", "hint"),
+    ("body", "message", "hint"),
     [
         (b'{"event":{"type":"TimerFired/2","at":1.0}}', "entry 30 was written by a newer shoestring", "upgrade"),
         (b'{"event":{}}', "entry 30 is not a recorded turn", "restore"),
@@ -263,15 +263,15 @@ def test_a_last_group_forged_with_its_link_is_noticed(path):
         (encode_turn(entry(30).event, ()) + b"\tgarbage", "entry 30 .*malformed", "restore"),
     ],
 )
-def test_an_entry_written_whole_but_not_understood_is_named(path, body, says, hint):
+def test_a_whole_entry_that_cannot_be_decoded_is_named(path, body, message, hint):
     forge_entry_30(path, body, blank_too=True)
-    assert sound_before(path, says) == 29
+    assert intact_before(path, message) == 29
     assert hint in outcome(path)[1].hint
 
 
 @BOTH
 @pytest.mark.parametrize(
-    ("statement", "says"),
+    ("statement", "message"),
     [
         ("PRAGMA user_version = 3", "written by a newer shoestring .format 3; this one knows 2"),
         ("PRAGMA user_version = 1", "written by an older shoestring .format 1; this one knows 2"),
@@ -279,9 +279,9 @@ def test_an_entry_written_whole_but_not_understood_is_named(path, body, says, hi
         ("DROP TABLE groups", "cannot read|cannot write"),
     ],
 )
-def test_a_foreign_or_gutted_file_is_refused(path, statement, says, opening):
+def test_a_foreign_or_incomplete_file_is_refused(path, statement, message, opening):
     tamper(path, statement)
-    with pytest.raises(StorageError, match=says) as caught, opening(path) as journal:
+    with pytest.raises(StorageError, match=message) as caught, opening(path) as journal:
         list(journal.read())
     assert caught.value.hint
     with pytest.raises(StorageError), opening(path) as journal:  # and it holds no lock afterwards
@@ -290,7 +290,7 @@ def test_a_foreign_or_gutted_file_is_refused(path, statement, says, opening):
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"not a database at all, but a text" * 100])
 @BOTH
-def test_something_else_under_the_name_of_a_journal_is_refused_and_left_alone(tmp_path, content, opening):
+def test_another_kind_of_file_is_refused_and_not_changed(tmp_path, content, opening):
     path = tmp_path / "journal.db"
     path.write_bytes(content)
     with pytest.raises(StorageError) as caught:
@@ -299,7 +299,7 @@ def test_something_else_under_the_name_of_a_journal_is_refused_and_left_alone(tm
     assert path.read_bytes() == content
 
 
-def test_the_log_of_a_lost_journal_is_not_played_into_a_new_one(path):
+def test_the_log_of_a_lost_journal_is_not_applied_to_a_new_one(path):
     journal = SqliteJournal.open(path)
     journal.append(entry(31), wait=True)
     log = path.with_name("journal.db-wal")
@@ -312,19 +312,19 @@ def test_the_log_of_a_lost_journal_is_not_played_into_a_new_one(path):
 
 
 @pytest.mark.parametrize("group", [1, GROUP, 100])
-def test_a_truncated_file_gives_a_sound_beginning_and_an_error(tmp_path, group):
+def test_a_truncated_file_gives_intact_first_entries_and_an_error(tmp_path, group):
     path = written(tmp_path / "journal.db", group)
     whole = path.read_bytes()
     for length in range(1, len(whole), 997):
         path.write_bytes(whole[:length])
-        came, error = outcome(path)
-        assert came == WRITTEN[: len(came)]
+        read, error = outcome(path)
+        assert read == WRITTEN[: len(read)]
         assert error is not None
         assert error.hint
 
 
 @BOTH
-def test_any_flipped_bit_of_the_schema_is_harmless_or_told(path, opening):
+def test_any_flipped_bit_of_the_schema_is_harmless_or_an_error(path, opening):
     whole = path.read_bytes()
     begin = whole.index(b"CREATE TABLE")
     for spot in range(begin - 30, begin + 130):
@@ -332,12 +332,12 @@ def test_any_flipped_bit_of_the_schema_is_harmless_or_told(path, opening):
             damaged = bytearray(whole)
             damaged[spot] ^= 1 << bit
             path.write_bytes(damaged)
-            came, error = outcome(path, opening)
-            assert came == WRITTEN if error is None else came == WRITTEN[: len(came)]
+            read, error = outcome(path, opening)
+            assert read == WRITTEN if error is None else read == WRITTEN[: len(read)]
 
 
 @pytest.mark.parametrize("group", [1, GROUP, 100])
-def test_any_flipped_bit_is_harmless_or_told(tmp_path, group):
+def test_any_flipped_bit_is_harmless_or_an_error(tmp_path, group):
     """Nothing but what was written is ever read, and nothing but a StorageError is ever raised."""
     path = written(tmp_path / "journal.db", group)
     whole = path.read_bytes()
@@ -348,8 +348,8 @@ def test_any_flipped_bit_is_harmless_or_told(tmp_path, group):
         damaged = bytearray(whole)
         damaged[spot] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        came, error = outcome(path)
-        assert came == WRITTEN[: len(came)]
-        assert error is not None or len(came) == len(WRITTEN), f"bit at byte {spot}"
+        read, error = outcome(path)
+        assert read == WRITTEN[: len(read)]
+        assert error is not None or len(read) == len(WRITTEN), f"bit at byte {spot}"
         told += error is not None
     assert told > 100

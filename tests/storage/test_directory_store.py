@@ -1,4 +1,4 @@
-"""The directory store: damage is named by file, a full disk harms nothing, and nothing is left lying about."""
+"""The directory store: damage is reported with its file, a full disk loses nothing, and no files are left behind."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def ref(store, tmp_path):
     return store.put("j3", 42, folder(tmp_path / "source", {"net": b"weights", "opt/state": b"momentum"}), segment="s7")
 
 
-def test_a_checkpoint_has_a_name_that_people_can_find(store, ref):
+def test_a_checkpoint_has_a_readable_name(store, ref):
     assert ref.name == "j3/000042-s7"
     assert (store.root / ref.name / "files" / "net").read_bytes() == b"weights"
 
@@ -64,7 +64,7 @@ def gut_manifest(files):
         (gut_manifest, "damaged"),
     ],
 )
-def test_damage_is_named(store, ref, tmp_path, damage, says):
+def test_damage_is_reported_with_its_file(store, ref, tmp_path, damage, says):
     damage(store.root / ref.name / "files")
     with pytest.raises(CheckpointMissing, match=f"job 'j3' at step 42.*{says}") as caught:
         store.get(ref, tmp_path / "back")
@@ -72,7 +72,7 @@ def test_damage_is_named(store, ref, tmp_path, damage, says):
     assert not (tmp_path / "back").exists()
 
 
-def test_a_new_save_takes_the_place_of_one_whose_manifest_is_gone(store, ref, tmp_path):
+def test_a_new_save_replaces_one_whose_manifest_is_gone(store, ref, tmp_path):
     garble_manifest(store.root / ref.name / "files")
     assert store.list() == []
     again = store.put("j3", 42, tmp_path / "source", segment="s7")
@@ -80,7 +80,7 @@ def test_a_new_save_takes_the_place_of_one_whose_manifest_is_gone(store, ref, tm
     store.get(again, tmp_path / "back")
 
 
-def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(tiny_disk, tmp_path):
+def test_a_full_disk_keeps_the_earlier_checkpoint_and_nothing_of_the_new_one(tiny_disk, tmp_path):
     store = DirectoryStore(tiny_disk.path / "store")
     before = store.put("j1", 1, folder(tmp_path / "small", {"net": b"x" * 1000}))
     held = store.size_bytes()
@@ -93,7 +93,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(tin
     assert contents(tmp_path / "back") == contents(tmp_path / "small")
 
 
-def test_a_disk_too_full_to_restore_to_says_so_and_does_not_blame_the_checkpoint(tiny_disk, store, tmp_path):
+def test_a_restore_to_a_full_disk_is_not_reported_as_a_damaged_checkpoint(tiny_disk, store, tmp_path):
     ref = store.put("j1", 1, folder(tmp_path / "large", {"net": b"x" * 2_000_000}))
     with pytest.raises(StorageError, match="disk is full: cannot restore") as caught:
         store.get(ref, tiny_disk.path / "back")
@@ -101,7 +101,7 @@ def test_a_disk_too_full_to_restore_to_says_so_and_does_not_blame_the_checkpoint
     assert list(tiny_disk.path.iterdir()) == []
 
 
-def test_a_store_nobody_may_write_to(tiny_disk, tmp_path):
+def test_a_read_only_store_is_an_error(tiny_disk, tmp_path):
     store = DirectoryStore(tiny_disk.path / "store")
     source = folder(tmp_path / "source", {"net": b"x"})
     ref = store.put("j1", 1, source)
@@ -113,7 +113,7 @@ def test_a_store_nobody_may_write_to(tiny_disk, tmp_path):
     store.get(ref, tmp_path / "back")
 
 
-def test_a_file_in_the_place_of_the_store(tmp_path):
+def test_a_file_instead_of_the_store_is_an_error(tmp_path):
     (tmp_path / "store").write_text("x")
     store = DirectoryStore(tmp_path / "store")
     assert store.list() == []
@@ -139,7 +139,7 @@ def test_links_within_the_folder_still_lead_there_in_the_copy(store, tmp_path):
     assert (tmp_path / "back" / "deep" / "loop" / "net").read_bytes() == b"x"
 
 
-def test_a_program_stays_a_program_and_odd_names_stay_odd(store, tmp_path):
+def test_file_modes_and_unusual_names_are_kept(store, tmp_path):
     odd = os.fsdecode(b"caf\xe9 \n.bin")
     source = folder(tmp_path / "source", {"run.sh": b"#!/bin/sh", odd: b"x"})
     (source / "run.sh").chmod(0o555)
@@ -188,7 +188,7 @@ def test_a_drop_that_dies_half_way_is_invisible_and_swept_later(store, ref, monk
     assert os.listdir(store.root / ".dropped") == []
 
 
-def test_the_store_says_how_much_disk_it_takes(store, tmp_path):
+def test_the_store_reports_its_size(store, tmp_path):
     assert store.size_bytes() == 0
     ref = store.put("j1", 1, folder(tmp_path / "source", {"net": b"x" * 50_000}))
     assert 50_000 < store.size_bytes() < 60_000
@@ -196,7 +196,7 @@ def test_the_store_says_how_much_disk_it_takes(store, tmp_path):
     assert store.size_bytes() == 0
 
 
-def test_a_worker_can_import_the_store_without_the_rest():
+def test_a_worker_can_import_the_store_without_heavy_modules():
     code = "import sys, shoestring.storage.checkpoints.directory; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"sqlite3", "numpy", "click", "rich", "shoestring.kernel.events"} & set(loaded)

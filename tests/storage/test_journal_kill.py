@@ -1,4 +1,4 @@
-"""kill -9 loses nothing that was waited for."""
+"""kill -9 loses no entry that was appended with `wait`."""
 
 import random
 import subprocess
@@ -27,7 +27,7 @@ while True:
 
 
 @pytest.mark.parametrize("survives", ["power", "kill"])
-def test_everything_told_to_be_durable_is_there_after_kill_9(tmp_path, survives):
+def test_every_entry_appended_with_wait_survives_kill_9(tmp_path, survives):
     path = tmp_path / "journal.db"
     rng = random.Random(survives)
     told = 0

@@ -1,4 +1,4 @@
-"""The journal in memory encodes nothing until it is asked to, and then what the one on disk holds."""
+"""MemoryJournal encodes nothing before `dump`, which equals the journal on disk."""
 
 import sqlite3
 from contextlib import closing
@@ -9,7 +9,7 @@ from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.journal_suite import busy_entry, entry
 
 
-def test_entries_stay_the_very_objects_that_were_appended():
+def test_entries_stay_the_same_objects():
     journal = MemoryJournal()
     one = busy_entry(1)
     journal.append(one, wait=True)
@@ -17,7 +17,7 @@ def test_entries_stay_the_very_objects_that_were_appended():
     assert read is one
 
 
-def test_a_dump_is_one_line_per_turn_and_knows_nothing_of_measured_times():
+def test_a_dump_is_one_line_per_turn_without_measured_times():
     journal = MemoryJournal()
     assert journal.dump() == b""
     for one in (entry(1), busy_entry(2)):
@@ -27,7 +27,7 @@ def test_a_dump_is_one_line_per_turn_and_knows_nothing_of_measured_times():
     assert b"step_s" not in journal.dump()
 
 
-def test_a_dump_is_what_the_journal_on_disk_holds(tmp_path):
+def test_a_dump_equals_the_journal_on_disk(tmp_path):
     memory, path = MemoryJournal(), tmp_path / "journal.db"
     with SqliteJournal.open(path) as disk:
         for journal in (memory, disk):

@@ -1,4 +1,4 @@
-"""The SQLite journal: groups, readers beside the writer, one writer at a time, and disks that fail."""
+"""The SQLite journal: groups, concurrent readers, one writer at a time, and disks that fail."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ def seqs(journal):
 
 
 def durable(path):
-    """What another process would find now."""
+    """What another process reads now."""
     with SqliteJournal.open_readonly(path) as reader:
         return seqs(reader)
 
@@ -34,7 +34,7 @@ def first_refused(journal, after):
     raise AssertionError("nothing was refused")
 
 
-def test_an_entry_that_is_waited_for_takes_the_group_with_it(tmp_path):
+def test_an_entry_with_wait_writes_its_group(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path) as journal:
         journal.append(entry(1), wait=False)
@@ -44,7 +44,7 @@ def test_an_entry_that_is_waited_for_takes_the_group_with_it(tmp_path):
         assert durable(path) == [1, 2, 3]
 
 
-def test_a_long_group_is_written_without_being_asked(tmp_path):
+def test_a_long_group_is_written_without_wait(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path) as journal:
         for seq in range(1, sqlite.GROUP_ENTRIES + 2):
@@ -62,7 +62,7 @@ def test_an_old_group_is_written_with_the_next_entry(tmp_path, monkeypatch):
         assert durable(path) == [1, 2]
 
 
-def test_a_reader_half_way_does_not_make_the_writer_wait(tmp_path):
+def test_a_reader_does_not_block_the_writer(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path) as journal:
         for seq in range(1, 1201):
@@ -75,25 +75,25 @@ def test_a_reader_half_way_does_not_make_the_writer_wait(tmp_path):
             for seq in range(1201, 1251):
                 journal.append(entry(seq), wait=True)
             assert time.monotonic() - began < 5
-            assert [one.seq for one in reading] == list(range(2, 1201)), "it sees what was there when it began"
+            assert [one.seq for one in reading] == list(range(2, 1201)), "it reads what was there when it started"
             assert seqs(reader) == list(range(1, 1251))
 
 
-def test_a_journal_in_a_folder_with_odd_characters(tmp_path):
+def test_a_journal_in_a_folder_with_unusual_characters(tmp_path):
     path = tmp_path / "a b" / "what?#100%" / "journal.db"
     with SqliteJournal.open(path) as journal:
         journal.append(entry(1), wait=True)
         assert durable(path) == [1]
 
 
-def test_the_file_says_what_it_is(tmp_path):
+def test_the_file_has_an_application_id(tmp_path):
     path = tmp_path / "journal.db"
     SqliteJournal.open(path).close()
     assert path.read_bytes()[68:72] == b"SHOE"
     assert sorted(os.listdir(tmp_path)) == ["journal.db", "journal.db.lock"]
 
 
-def test_the_one_turned_away_is_told_who_is_there_and_what_to_do(tmp_path):
+def test_a_refused_controller_learns_who_holds_the_journal_and_what_to_do(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path), pytest.raises(JournalTaken, match=f"process {os.getpid()} on ") as caught:
         SqliteJournal.open(path)
@@ -101,7 +101,7 @@ def test_the_one_turned_away_is_told_who_is_there_and_what_to_do(tmp_path):
     SqliteJournal.open(path).close()
 
 
-def test_a_killed_controller_holds_nothing(tmp_path):
+def test_a_killed_controller_holds_no_lock(tmp_path):
     path = tmp_path / "journal.db"
     code = (
         "import sys, time; from shoestring.storage.journal.sqlite import SqliteJournal\n"
@@ -118,7 +118,7 @@ def test_a_killed_controller_holds_nothing(tmp_path):
         assert journal.epoch == 2
 
 
-def test_a_forked_child_that_outlives_its_controller_does_not_keep_the_journal(tmp_path):
+def test_a_forked_child_that_outlives_its_controller_does_not_hold_the_journal(tmp_path):
     path = tmp_path / "journal.db"
     journal = SqliteJournal.open(path)
     stay, go = os.pipe()
@@ -129,7 +129,7 @@ def test_a_forked_child_that_outlives_its_controller_does_not_keep_the_journal(t
         os.write(cry, b"!")
         os.read(stay, 1)
         os._exit(0)
-    assert os.read(born, 1) == b"!", "it has let go of what it inherited before it runs anything"
+    assert os.read(born, 1) == b"!", "it has released the inherited lock before it runs anything"
     journal.close()
     SqliteJournal.open(path).close()
     for end in (go, stay, born, cry):
@@ -137,7 +137,7 @@ def test_a_forked_child_that_outlives_its_controller_does_not_keep_the_journal(t
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_interrupted_between_commit_and_return_the_journal_still_knows_what_it_has(tmp_path):
+def test_an_interrupt_between_commit_and_return_keeps_the_journal_consistent(tmp_path):
     class Interrupted(sqlite3.Connection):
         armed = False
 
@@ -160,8 +160,8 @@ def test_interrupted_between_commit_and_return_the_journal_still_knows_what_it_h
         assert seqs(journal) == [1, 2, 3]
 
 
-def test_a_controller_that_came_back_from_the_dead_changes_nothing(tmp_path):
-    """Whatever the other one has recorded meanwhile: nothing, as much, less or more than the stale one holds."""
+def test_a_stale_controller_changes_nothing(tmp_path):
+    """Whatever the other one has recorded meanwhile: nothing, less, as much or more than the stale one has pending."""
     for written_meanwhile in range(5):
         path = tmp_path / str(written_meanwhile) / "journal.db"
         stale = SqliteJournal.open(path)
@@ -180,7 +180,7 @@ def test_a_controller_that_came_back_from_the_dead_changes_nothing(tmp_path):
         assert durable(path) == list(range(1, 3 + written_meanwhile))
 
 
-def test_a_journal_cut_from_under_its_controller_is_not_mended_by_it(tmp_path):
+def test_a_journal_truncated_while_open_is_not_repaired_by_its_controller(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path) as journal:
         for seq in range(1, 4):
@@ -192,7 +192,7 @@ def test_a_journal_cut_from_under_its_controller_is_not_mended_by_it(tmp_path):
         list(reader.read())
 
 
-def test_a_full_disk_loses_nothing_and_the_run_goes_on_when_there_is_room(tiny_disk):
+def test_a_full_disk_loses_nothing_and_the_run_continues_when_there_is_space(tiny_disk):
     path = tiny_disk.path / "journal.db"
     journal = SqliteJournal.open(path)
     journal.append(entry(1), wait=True)
@@ -209,13 +209,13 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on_when_there_is_room(tiny_d
     assert durable(path) == list(range(1, refused + 1))
 
 
-def test_no_room_even_for_a_new_journal(tiny_disk):
+def test_no_space_for_a_new_journal(tiny_disk):
     tiny_disk.fill()
     with pytest.raises(StorageError, match="disk is full"):
         SqliteJournal.open(tiny_disk.path / "journal.db")
 
 
-def test_a_folder_nobody_may_write_to(tiny_disk):
+def test_a_read_only_folder(tiny_disk):
     path = tiny_disk.path / "journal.db"
     with SqliteJournal.open(path) as journal:
         journal.append(entry(1), wait=True)
@@ -225,36 +225,36 @@ def test_a_folder_nobody_may_write_to(tiny_disk):
     assert caught.value.hint
     with pytest.raises(StorageError, match="cannot make the folder"):
         SqliteJournal.open(tiny_disk.path / "new" / "journal.db")
-    assert durable(path) == [1], "looking is possible all the same"
+    assert durable(path) == [1], "reading is still possible"
 
 
-def test_a_folder_in_the_place_of_a_journal(tmp_path):
+def test_a_folder_instead_of_a_journal(tmp_path):
     for opening in (SqliteJournal.open, SqliteJournal.open_readonly):
         with pytest.raises(StorageError, match="is a folder") as caught:
             opening(tmp_path)
         assert caught.value.hint
 
 
-def test_a_file_in_the_place_of_a_folder(tmp_path):
+def test_a_file_instead_of_a_folder(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="cannot make the folder"):
         SqliteJournal.open(tmp_path / "file" / "journal.db")
 
 
-def test_no_journal_to_look_at(tmp_path):
+def test_no_journal_to_read(tmp_path):
     with pytest.raises(StorageError, match="there is no journal") as caught:
         SqliteJournal.open_readonly(tmp_path / "journal.db")
     assert caught.value.hint
-    assert list(tmp_path.iterdir()) == [], "looking must not make one"
+    assert list(tmp_path.iterdir()) == [], "reading must not create one"
 
 
-def test_another_program_that_keeps_the_file_locked(tmp_path):
+def test_another_program_holds_a_lock_on_the_file(tmp_path):
     path = tmp_path / "journal.db"
     with SqliteJournal.open(path) as journal:
         journal._connection.execute("PRAGMA busy_timeout = 10")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StorageError, match="keeps it locked"):
+        with pytest.raises(StorageError, match="holds a lock on it"):
             journal.append(entry(1), wait=True)
         other.execute("ROLLBACK")
         other.close()

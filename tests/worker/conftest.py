@@ -1,4 +1,4 @@
-"""A worker run by hand: a folder, a task, and what it told."""
+"""A worker started by a test: a folder, a task, and its outbox."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ from shoestring.worker.outbox import Ended, Reported, Saved, Tail
 from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, write_json
 
 
-class Hand:
-    """The hand that starts one worker."""
+class WorkerRun:
+    """Starts one worker, and reads its outbox."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.folder = tmp_path / "s0"
@@ -28,7 +28,7 @@ class Hand:
         self.control = Control(end_by=time.time() + 60)
         self.process = None
 
-    def begin_again(self):
+    def next_segment(self):
         """The next start is another segment."""
         self.folder = self.folder.with_name(f"s{int(self.folder.name[1:]) + 1}")
         self.folder.mkdir()
@@ -62,7 +62,7 @@ class Hand:
                 start_new_session=True,
             )
 
-    def tell(self, **control):
+    def update_control(self, **control):
         self.control = Control(end_by=self.control.end_by, **control)
         write_json(self.folder / CONTROL, self.control)
 
@@ -110,7 +110,7 @@ class Hand:
 
 
 def group_is_empty(pid):
-    """Nothing alive in the worker's process group; the dead who wait for their burial do not count."""
+    """No running process in the worker's process group; zombies do not count."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
@@ -124,9 +124,9 @@ def group_is_empty(pid):
 
 
 @pytest.fixture
-def hand(tmp_path):
-    hand = Hand(tmp_path)
-    yield hand
-    if hand.process is not None and hand.process.poll() is None:
-        os.killpg(hand.process.pid, signal.SIGKILL)
-        hand.process.wait()
+def worker(tmp_path):
+    worker = WorkerRun(tmp_path)
+    yield worker
+    if worker.process is not None and worker.process.poll() is None:
+        os.killpg(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()

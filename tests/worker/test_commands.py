@@ -1,4 +1,4 @@
-"""Any program as a trial: what it gets, what is made of what it prints, how its end is told."""
+"""Any program as a trial: what it gets, how its output is read, how its end is reported."""
 
 import json
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from shoestring.errors import SpecError
-from shoestring.worker.arguments import Desk, fill
+from shoestring.worker.arguments import ProgramFiles, fill
 from shoestring.worker.command import CommandRun
 from shoestring.worker.outbox import Ended, Reported
 from shoestring.worker.report import report_from_shell
 
 
-class Notebook:
-    """A host that writes everything down."""
+class RecordingHost:
+    """A host that records everything."""
 
     def __init__(self, tmp_path):
         self.tmp_path = tmp_path
@@ -30,7 +30,7 @@ class Notebook:
         return self.leave_after is not None and len(self.reports) >= self.leave_after
 
     def save_due(self, _step):
-        raise AssertionError("a program saves when it wants to")
+        raise AssertionError("a program decides itself when to save")
 
     def reported(self, step, metrics):
         self.reports.append((step, metrics))
@@ -63,14 +63,14 @@ def run(tmp_path):
         **config,
     ):
         (tmp_path / "program.py").write_text(textwrap.dedent(script))
-        run.host = host = Notebook(tmp_path)
+        run.host = host = RecordingHost(tmp_path)
         host.leave_after = leave_after
         run.log = tmp_path / "log.txt"
-        desk = Desk(tmp_path / "desk")
+        files = ProgramFiles(tmp_path / "files")
         with run.log.open("ab") as log:
             command = CommandRun(
                 host=host,
-                desk=desk,
+                files=files,
                 config=config,
                 until_step=until_step,
                 first_step=0,
@@ -80,7 +80,7 @@ def run(tmp_path):
                 log=log,
                 own_group=True,
             )
-            environment = desk.environment(
+            environment = files.environment(
                 config, checkpoint=checkpoint, until_step=until_step, fraction=fraction, fractions=fractions
             )
             return command.run((sys.executable, "program.py", *arguments), tmp_path, environment)
@@ -95,8 +95,8 @@ REPORTING = """
 """
 
 
-def test_json_lines_are_reports_and_the_rest_is_the_programs_own_business(run):
-    ending = run(
+def test_json_lines_are_reports_and_other_output_is_ignored(run):
+    outcome = run(
         """
         print("epoch 1, all well")
         print('{"step": 1, "loss": 0.5, "phase": "warm up"}')
@@ -107,21 +107,21 @@ def test_json_lines_are_reports_and_the_rest_is_the_programs_own_business(run):
         print('{"loss": 0.25}')
         """
     )
-    assert ending == ("reached", 3, "")
+    assert outcome == ("reached", 3, "")
     assert [step for step, _ in run.host.reports] == [1, 2, 3]
     assert run.host.reports[0][1] == {"loss": 0.5}
     assert run.host.reports[1][1]["loss"] != run.host.reports[1][1]["loss"]
     assert "all well" in run.log.read_text()
 
 
-def test_a_muddled_report_is_a_warning_not_a_failure(run):
-    ending = run("""print('{"step": "two", "loss": 1}\\n{"step": 3, "loss": [1]}\\n{"step": 3, "loss": 0.1}')""")
-    assert ending.cause == "reached"
-    assert ending.detail == "2 reports not understood, the first: step='two' is not a whole number from 0 up"
+def test_a_malformed_report_is_a_warning_not_a_failure(run):
+    outcome = run("""print('{"step": "two", "loss": 1}\\n{"step": 3, "loss": [1]}\\n{"step": 3, "loss": 0.1}')""")
+    assert outcome.cause == "reached"
+    assert outcome.detail == "2 reports not understood, the first: step='two' is not a whole number from 0 up"
 
 
-def test_parameters_come_as_arguments_environment_and_file(run):
-    ending = run(
+def test_parameters_are_passed_as_arguments_environment_and_file(run):
+    outcome = run(
         """
         import json, os, sys
         assert sys.argv[1:] == ["--lr=0.1", "two words", "true", "{braces}"], sys.argv
@@ -139,17 +139,17 @@ def test_parameters_come_as_arguments_environment_and_file(run):
         name="two words",
         nesterov=True,
     )
-    assert ending == ("reached", 3, "")
+    assert outcome == ("reached", 3, "")
 
 
-def test_a_command_may_name_its_files_and_parameters_that_do_not_apply():
-    desk = Desk(Path("desk"))
+def test_placeholders_of_files_and_of_inactive_parameters_are_filled():
+    files = ProgramFiles(Path("files"))
     words = ["{params}", "{checkpoint}", "--to={save_to}", "{fraction}", "--momentum={momentum}", "{lr}", "{{lr}}"]
-    environment = desk.environment({}, checkpoint=Path("saved"), until_step=1, fraction=0.25)
-    assert fill(words, {"lr": 0.1}, desk.provided(environment)) == [
-        "desk/params.json",
+    environment = files.environment({}, checkpoint=Path("saved"), until_step=1, fraction=0.25)
+    assert fill(words, {"lr": 0.1}, files.provided(environment)) == [
+        "files/params.json",
         "saved",
-        "--to=desk/save_to",
+        "--to=files/save_to",
         "0.25",
         "--momentum=",
         "0.1",
@@ -157,14 +157,14 @@ def test_a_command_may_name_its_files_and_parameters_that_do_not_apply():
     ]
 
 
-def test_a_parameter_called_fraction_goes_before_the_share_of_the_data():
-    desk = Desk(Path("desk"))
-    environment = desk.environment({"fraction": 0.5}, checkpoint=None, until_step=1, fraction=0.25)
-    assert fill(["{fraction}"], {"fraction": 0.5}, desk.provided(environment)) == ["0.5"]
+def test_a_parameter_called_fraction_overrides_the_data_fraction():
+    files = ProgramFiles(Path("files"))
+    environment = files.environment({"fraction": 0.5}, checkpoint=None, until_step=1, fraction=0.25)
+    assert fill(["{fraction}"], {"fraction": 0.5}, files.provided(environment)) == ["0.5"]
 
 
-def test_a_program_hears_of_its_share_of_the_data_and_tells_of_smaller_ones(run):
-    ending = run(
+def test_a_program_gets_its_data_fraction_and_reports_snapshots(run):
+    outcome = run(
         """
         import json, os
         assert os.environ["SHOESTRING_FRACTION"] == "0.5"
@@ -176,18 +176,18 @@ def test_a_program_hears_of_its_share_of_the_data_and_tells_of_smaller_ones(run)
         fraction=0.5,
         fractions=(1 / 16, 0.25),
     )
-    assert ending == ("reached", 3, "")
+    assert outcome == ("reached", 3, "")
     assert run.host.snapshots == [(1, 1 / 16, {"loss": 15 / 16}), (1, 0.25, {"loss": 0.75})]
     assert run.host.reports == [(3, {"loss": 0.5})]
 
 
-def test_a_part_of_the_data_that_a_program_does_not_have_is_a_warning(run):
-    ending = run("""print('{"loss": 1, "fraction": 2}\\n{"step": 3, "loss": 0.1}')""")
-    assert ending == ("reached", 3, "1 report not understood, the first: fraction=2.0 is no part of the data")
+def test_an_invalid_data_fraction_is_a_warning(run):
+    outcome = run("""print('{"loss": 1, "fraction": 2}\\n{"step": 3, "loss": 0.1}')""")
+    assert outcome == ("reached", 3, "1 report not understood, the first: fraction=2.0 is not a data fraction")
 
 
-def test_announced_files_and_folders_become_checkpoints(run):
-    ending = run(
+def test_saved_files_and_folders_become_checkpoints(run):
+    outcome = run(
         """
         import os, pathlib
         home = pathlib.Path(os.environ["SHOESTRING_SAVE_TO"])
@@ -200,8 +200,8 @@ def test_announced_files_and_folders_become_checkpoints(run):
         """
     )
     assert run.host.saves == {1: {"net.bin": "one"}, 2: {"net.bin": "two"}}
-    assert ending.cause == "completed"
-    assert "'../outside' was announced as saved, but is not in SHOESTRING_SAVE_TO" in ending.detail
+    assert outcome.cause == "completed"
+    assert "'../outside' was announced as saved, but is not in SHOESTRING_SAVE_TO" in outcome.detail
 
 
 def test_a_checkpoint_is_found_in_the_environment(run, tmp_path):
@@ -217,8 +217,8 @@ def test_a_checkpoint_is_found_in_the_environment(run, tmp_path):
     assert run.host.reports == [(3, {"loss": 2.0})]
 
 
-def test_it_gets_sigterm_when_it_is_time_to_leave_and_may_save(run):
-    ending = run(
+def test_a_program_gets_sigterm_when_it_has_to_stop_and_may_save(run):
+    outcome = run(
         """
         import os, pathlib, signal, sys, time
         def leave(*_):
@@ -231,17 +231,17 @@ def test_it_gets_sigterm_when_it_is_time_to_leave_and_may_save(run):
         """,
         leave_after=1,
     )
-    assert ending == ("halted", 1, "")
+    assert outcome == ("halted", 1, "")
     assert run.host.saves == {1: {"net": "late"}}
 
 
-def test_a_program_that_knows_nothing_of_signals_is_halted_all_the_same(run):
-    ending = run("""import time; print('{"step": 1, "loss": 1}', flush=True); time.sleep(60)""", leave_after=1)
-    assert ending == ("halted", 1, "")
+def test_a_program_without_a_signal_handler_is_halted_too(run):
+    outcome = run("""import time; print('{"step": 1, "loss": 1}', flush=True); time.sleep(60)""", leave_after=1)
+    assert outcome == ("halted", 1, "")
 
 
-def test_a_program_that_trains_past_its_goal_is_stopped(run):
-    ending = run(
+def test_a_program_that_trains_past_its_target_step_is_stopped(run):
+    outcome = run(
         """
         import time
         for step in range(1, 1000):
@@ -249,16 +249,16 @@ def test_a_program_that_trains_past_its_goal_is_stopped(run):
             time.sleep(0.02)
         """
     )
-    assert ending == ("reached", 3, "")
+    assert outcome == ("reached", 3, "")
     assert [step for step, _ in run.host.reports] == [1, 2, 3]
 
 
-def test_a_failure_is_told_with_the_last_line_of_the_error(run):
-    ending = run("""print('{"step": 1, "loss": 1}'); raise ValueError("no such file: data.csv")""")
-    assert ending == ("failed", 1, "ValueError: no such file: data.csv")
+def test_a_failure_is_reported_with_the_last_line_of_the_error(run):
+    outcome = run("""print('{"step": 1, "loss": 1}'); raise ValueError("no such file: data.csv")""")
+    assert outcome == ("failed", 1, "ValueError: no such file: data.csv")
 
 
-def test_a_silent_failure_is_told_with_its_exit_code(run):
+def test_a_failure_without_output_is_reported_with_its_exit_code(run):
     assert run("import os; os._exit(7)").detail == "exit code 7"
     assert run("import os; os.kill(os.getpid(), 9)").detail == "killed by SIGKILL (out of memory?)"
 
@@ -268,22 +268,22 @@ def test_a_program_that_never_reports_the_metric_fails_a_study_but_not_a_bag(run
     assert run("print('done')", metric=None) == ("completed", 0, "")
 
 
-def test_what_a_program_leaves_running_does_not_hold_us_up(run):
+def test_processes_a_program_leaves_running_do_not_block_its_end(run):
     began = time.monotonic()
-    ending = run(
+    outcome = run(
         """
         import subprocess, sys
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
         print('{"step": 3, "loss": 1}')
         """
     )
-    assert ending.cause == "reached"
+    assert outcome.cause == "reached"
     assert time.monotonic() - began < 10
 
 
-def test_a_very_long_line_is_no_report_and_no_trouble(run):
-    ending = run("""print("x" * 3_000_000); print('{"step": 3, "loss": 1}')""")
-    assert ending == ("reached", 3, "")
+def test_a_very_long_line_is_ignored(run):
+    outcome = run("""print("x" * 3_000_000); print('{"step": 3, "loss": 1}')""")
+    assert outcome == ("reached", 3, "")
 
 
 @pytest.mark.parametrize(
@@ -295,49 +295,51 @@ def test_a_very_long_line_is_no_report_and_no_trouble(run):
 )
 def test_a_command_that_cannot_run_says_why(tmp_path, command, detail):
     (tmp_path / "program.py").touch()
-    host, desk = Notebook(tmp_path), Desk(tmp_path / "desk")
+    host, files = RecordingHost(tmp_path), ProgramFiles(tmp_path / "files")
     with (tmp_path / "log").open("wb") as log:
         run = CommandRun(
-            host=host, desk=desk, config={}, until_step=1, first_step=0, metric=None, log=log, own_group=True
+            host=host, files=files, config={}, until_step=1, first_step=0, metric=None, log=log, own_group=True
         )
-        ending = run.run(command, tmp_path, {})
-    assert ending.cause == "failed"
-    assert ending.detail.startswith(detail)
+        outcome = run.run(command, tmp_path, {})
+    assert outcome.cause == "failed"
+    assert outcome.detail.startswith(detail)
 
 
 def test_reports_can_come_from_the_shell(run, monkeypatch):
     source = Path(__file__).parent.parent.parent / "src"
-    ending = run(
+    outcome = run(
         f"""
         import sys; sys.path.insert(0, {str(source)!r})
         from shoestring.worker.report import report_from_shell
         report_from_shell(3, {{"loss": 0.125}})
         """
     )
-    assert ending.cause == "reached"
+    assert outcome.cause == "reached"
     assert run.host.reports == [(3, {"loss": 0.125})]
     monkeypatch.delenv("SHOESTRING_REPORTS", raising=False)
     with pytest.raises(SpecError, match="nothing here is listening"):
         report_from_shell(1, {"loss": 1.0})
 
 
-def test_a_shell_script_in_a_worker_is_noticed_with_all_it_started(hand):
-    hand.write("train.sh", 'echo \'{"step": 1, "loss": 1}\'\nsleep 60\n')
-    hand.start(command=("sh", "train.sh"))
-    hand.wait_for(Reported)
-    hand.tell(halt_by=time.time() + 30)
-    ended = hand.wait_for(Ended)
+def test_a_halt_reaches_a_shell_script_and_all_it_started(worker):
+    worker.write("train.sh", 'echo \'{"step": 1, "loss": 1}\'\nsleep 60\n')
+    worker.start(command=("sh", "train.sh"))
+    worker.wait_for(Reported)
+    worker.update_control(halt_by=time.time() + 30)
+    ended = worker.wait_for(Ended)
     assert (ended.cause, ended.step) == ("halted", 1)
-    hand.process.wait(5)
+    worker.process.wait(5)
 
 
-def test_a_command_in_a_worker_goes_on_from_its_checkpoint(hand, tmp_path):
+def test_a_command_in_a_worker_resumes_from_its_checkpoint(worker, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     (source / "step").write_text("2")
-    ref = hand.store.put("j7", 2, source, segment="earlier")
-    hand.write("train.sh", 'S=$(cat "$SHOESTRING_CHECKPOINT/step"); echo "{\\"step\\": $((S + 1)), \\"loss\\": $1}"\n')
-    ended = hand.run(command=("sh", "train.sh", "{lr}"), config={"lr": 0.5}, resume_from=ref)
-    assert (ended.cause, ended.step, hand.steps()) == ("reached", 3, [3])
-    assert json.loads((hand.folder / "params.json").read_text()) == {"lr": 0.5}
-    assert os.path.exists(hand.folder / "log.txt")
+    ref = worker.store.put("j7", 2, source, segment="earlier")
+    worker.write(
+        "train.sh", 'S=$(cat "$SHOESTRING_CHECKPOINT/step"); echo "{\\"step\\": $((S + 1)), \\"loss\\": $1}"\n'
+    )
+    ended = worker.run(command=("sh", "train.sh", "{lr}"), config={"lr": 0.5}, resume_from=ref)
+    assert (ended.cause, ended.step, worker.steps()) == ("reached", 3, [3])
+    assert json.loads((worker.folder / "params.json").read_text()) == {"lr": 0.5}
+    assert os.path.exists(worker.folder / "log.txt")

@@ -1,4 +1,4 @@
-"""Parts of the data, as a training function sees them: nested, the same everywhere, and told of one by one."""
+"""Data fractions of a training function: nested, the same in all trials, and reported one by one."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.trial import ReportError, Trial
-from shoestring.worker.subsampling import FractionError, part_of, subsample
+from shoestring.worker.subsampling import FractionError, smaller_fraction, subsample
 
 FRACTIONS = st.floats(min_value=1e-6, max_value=1.0)
 SEEDS = st.integers(0, 2**63)
@@ -38,18 +38,18 @@ def trial_on(fraction=1.0, *, host=None, until_step=2, **more):
 
 
 @given(n=SIZES, fractions=st.lists(FRACTIONS, min_size=2, max_size=4).map(sorted), seed=SEEDS)
-def test_each_part_is_the_beginning_of_the_next(n, fractions, seed):
-    parts = [subsample(n, fraction, seed) for fraction in fractions]
-    for small, large in pairwise(parts):
+def test_fractions_are_nested(n, fractions, seed):
+    subsets = [subsample(n, fraction, seed) for fraction in fractions]
+    for small, large in pairwise(subsets):
         assert np.array_equal(small, large[: len(small)])
 
 
 @given(n=SIZES, fraction=FRACTIONS, seed=SEEDS)
-def test_a_part_is_as_large_as_its_fraction_says_and_never_empty(n, fraction, seed):
-    part = subsample(n, fraction, seed)
-    assert len(part) == max(1, round(fraction * n))
-    assert len(set(part.tolist())) == len(part)
-    assert set(part.tolist()) <= set(range(n))
+def test_a_subset_has_the_size_of_its_fraction_and_is_never_empty(n, fraction, seed):
+    subset = subsample(n, fraction, seed)
+    assert len(subset) == max(1, round(fraction * n))
+    assert len(set(subset.tolist())) == len(subset)
+    assert set(subset.tolist()) <= set(range(n))
 
 
 @given(n=SIZES, fraction=FRACTIONS, seed=SEEDS)
@@ -58,36 +58,36 @@ def test_two_trials_of_a_run_draw_the_same_samples(n, fraction, seed):
     assert np.array_equal(one, other)
 
 
-def test_all_of_the_data_is_all_of_it_in_another_order():
+def test_the_full_fraction_is_a_permutation_of_the_data():
     drawn = trial_on(seed=3).subsample(1000)
     assert sorted(drawn.tolist()) == list(range(1000))
     assert drawn.tolist() != list(range(1000))
 
 
-def test_another_seed_draws_others():
+def test_another_seed_draws_other_samples():
     assert trial_on(0.1, seed=1).subsample(1000).tolist() != trial_on(0.1, seed=2).subsample(1000).tolist()
 
 
 def test_samples_stay_the_same_from_version_to_version():
-    """A run that goes on with a newer shoestring, or another NumPy, must not change its data."""
+    """A run resumed with a newer shoestring, or another NumPy, must not change its data."""
     assert subsample(10, 0.5, seed=7).tolist() == [8, 0, 7, 2, 1]
 
 
-def test_a_smaller_part_than_its_own_can_be_had_and_a_larger_one_not():
+def test_a_smaller_fraction_than_its_own_is_possible_and_a_larger_one_is_not():
     trial = trial_on(0.5, seed=5)
     assert trial.subsample(100, 0.1).tolist() == trial.subsample(100)[:10].tolist()
     assert len(trial.subsample(100, 0.5)) == 50
-    with pytest.raises(FractionError, match=r"fraction=1 is more than this trial has, which is 0\.5 of the data"):
+    with pytest.raises(FractionError, match=r"fraction=1 is more than this trial's fraction, which is 0\.5"):
         trial.subsample(100, 1.0)
 
 
 @pytest.mark.parametrize("n", [0, -3])
-def test_there_is_no_part_of_nothing(n):
-    with pytest.raises(FractionError, match=f"no part of {n} samples"):
+def test_no_samples_cannot_be_subsampled(n):
+    with pytest.raises(FractionError, match=f"cannot subsample {n} samples"):
         trial_on().subsample(n)
 
 
-def test_a_report_of_a_smaller_part_is_told_at_once_and_is_none_of_the_steps():
+def test_a_snapshot_is_reported_at_once_and_counts_as_no_step():
     host = Host()
     trial = trial_on(host=host, until_step=1, fractions=(1 / 16, 1 / 4))
     for _ in trial.steps():
@@ -99,7 +99,7 @@ def test_a_report_of_a_smaller_part_is_told_at_once_and_is_none_of_the_steps():
     assert host.reports == [(1, {"loss": 0.0})]
 
 
-def test_a_loop_of_ones_own_does_not_count_reports_of_smaller_parts():
+def test_a_custom_loop_does_not_count_snapshots():
     host = Host()
     trial = trial_on(host=host, fractions=(0.25,))
     trial.report(loss=0.5, fraction=0.25)
@@ -107,14 +107,14 @@ def test_a_loop_of_ones_own_does_not_count_reports_of_smaller_parts():
     assert (host.snapshots, host.reports) == ([(0, 0.25, {"loss": 0.5})], [(1, {"loss": 0.4})])
 
 
-def test_reports_of_smaller_parts_are_no_report_of_the_metric():
+def test_a_snapshot_is_no_report_of_the_metric():
     trial = trial_on()
     trial.report(loss=0.5, fraction=0.25)
     assert trial.metric_names == set()
 
 
-def test_a_part_that_nobody_wants_to_know_of_is_not_told():
-    """Such as one told before an interruption, by code that has its parts written into it."""
+def test_a_snapshot_that_was_not_requested_is_not_reported():
+    """Such as one reported before an interruption, by code with fixed fractions."""
     host = Host()
     trial = trial_on(host=host, fractions=(0.25,))
     for fraction in (0.0625, 0.25):
@@ -122,7 +122,7 @@ def test_a_part_that_nobody_wants_to_know_of_is_not_told():
     assert (host.snapshots, host.reports) == ([(0, 0.25, {"loss": 0.5})], [])
 
 
-def test_a_fraction_with_a_few_digits_is_the_one_that_was_meant():
+def test_a_rounded_fraction_matches_the_requested_one():
     host = Host()
     trial = trial_on(host=host, fractions=(1 / 60, 1 / 10))
     trial.report(loss=0.5, fraction=0.01667)
@@ -130,28 +130,28 @@ def test_a_fraction_with_a_few_digits_is_the_one_that_was_meant():
     assert [fraction for _, fraction, _ in host.snapshots] == [1 / 60, 1 / 10]
 
 
-@given(own=FRACTIONS, asked=FRACTIONS)
-def test_a_number_is_a_smaller_part_or_all_that_there_is_or_too_much(own, asked):
+@given(own=FRACTIONS, requested=FRACTIONS)
+def test_a_requested_fraction_is_smaller_equal_or_an_error(own, requested):
     try:
-        part = part_of(own, asked)
+        subset = smaller_fraction(own, requested)
     except FractionError:
-        assert asked > own
+        assert requested > own
     else:
-        assert asked <= own * 1.002
-        assert part in (None, asked)
+        assert requested <= own * 1.002
+        assert subset in (None, requested)
 
 
 @pytest.mark.parametrize(
     ("fraction", "message"),
     [
-        (0.0, "fraction=0.0 is no part of the data"),
-        (-0.5, "fraction=-0.5 is no part of the data"),
-        (1.5, "fraction=1.5 is no part of the data"),
-        (float("nan"), "fraction=nan is no part of the data"),
-        (0.75, "fraction=0.75 is more than this trial has, which is 0.5 of the data"),
+        (0.0, "fraction=0.0 is not a data fraction"),
+        (-0.5, "fraction=-0.5 is not a data fraction"),
+        (1.5, "fraction=1.5 is not a data fraction"),
+        (float("nan"), "fraction=nan is not a data fraction"),
+        (0.75, "fraction=0.75 is more than this trial's fraction, which is 0.5"),
     ],
 )
-def test_a_part_that_there_cannot_be_is_an_error(fraction, message):
+def test_an_impossible_fraction_is_an_error(fraction, message):
     with pytest.raises(FractionError, match=message):
         trial_on(0.5).report(loss=1.0, fraction=fraction)
 

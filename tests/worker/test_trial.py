@@ -1,4 +1,4 @@
-"""The face a training function sees."""
+"""The Trial object of a training function."""
 
 import pytest
 
@@ -10,7 +10,7 @@ class Host:
 
     def __init__(self, tmp_path):
         self.tmp_path = tmp_path
-        self.told = []
+        self.calls = []
         self.leave = False
         self.due = False
 
@@ -21,7 +21,7 @@ class Host:
         return self.due or self.leave
 
     def reported(self, step, metrics):
-        self.told.append((step, metrics))
+        self.calls.append((step, metrics))
 
     def folder(self):
         path = self.tmp_path / "saving"
@@ -29,7 +29,7 @@ class Host:
         return path
 
     def saved(self, step, folder, _began):
-        self.told.append((step, sorted(item.name for item in folder.iterdir())))
+        self.calls.append((step, sorted(item.name for item in folder.iterdir())))
 
 
 @pytest.fixture
@@ -53,36 +53,36 @@ def test_parameters_are_read_like_a_mapping(make):
         trial["lrr"]
 
 
-def test_steps_go_on_after_the_checkpoint(make):
+def test_steps_resume_after_the_checkpoint(make):
     assert list(make(step=1).steps()) == [2, 3]
     assert list(make(step=3).steps()) == []
 
 
-def test_the_steps_of_one_body_belong_together(make, host):
+def test_reports_of_one_step_are_merged(make, host):
     trial = make(until_step=2)
     for step in trial.steps():
         trial.report(loss=1.0 / step)
         trial.report(accuracy=0.5)
-    assert host.told == [(1, {"loss": 1.0, "accuracy": 0.5}), (2, {"loss": 0.5, "accuracy": 0.5})]
+    assert host.calls == [(1, {"loss": 1.0, "accuracy": 0.5}), (2, {"loss": 0.5, "accuracy": 0.5})]
     assert trial.step == 2
 
 
-def test_the_report_of_a_step_goes_before_its_checkpoint(make, host):
+def test_the_report_of_a_step_comes_before_its_checkpoint(make, host):
     trial = make(until_step=1)
     host.due = True
     for _ in trial.steps():
         trial.report(loss=1.0)
         with trial.save() as folder:
             (folder / "net").touch()
-    assert host.told == [(1, {"loss": 1.0}), (1, ["net"])]
+    assert host.calls == [(1, {"loss": 1.0}), (1, ["net"])]
 
 
-def test_a_loop_of_ones_own_counts_its_reports(make, host):
+def test_a_custom_loop_counts_its_reports(make, host):
     trial = make()
     trial.report(loss=1.0)
     trial.report(loss=0.5)
     trial.report(step=7, loss=0.1)
-    assert [step for step, _ in host.told] == [1, 2, 7]
+    assert [step for step, _ in host.calls] == [1, 2, 7]
 
 
 def test_a_report_after_the_loop_is_about_the_last_step(make, host):
@@ -90,10 +90,10 @@ def test_a_report_after_the_loop_is_about_the_last_step(make, host):
     for _ in trial.steps():
         pass
     trial.report(loss=0.5)
-    assert host.told == [(2, {"loss": 0.5})]
+    assert host.calls == [(2, {"loss": 0.5})]
 
 
-def test_a_wish_to_leave_that_comes_too_late_for_a_save_gets_one_more_step(make, host):
+def test_an_order_to_leave_too_late_for_a_save_gets_one_more_step(make, host):
     trial = make(until_step=10)
     for step in trial.steps():
         with trial.save() as folder:
@@ -101,10 +101,10 @@ def test_a_wish_to_leave_that_comes_too_late_for_a_save_gets_one_more_step(make,
                 (folder / "net").touch()
         if step == 2:
             host.leave = True
-    assert (trial.step, trial.left, host.told) == (3, True, [(3, ["net"])])
+    assert (trial.step, trial.left, host.calls) == (3, True, [(3, ["net"])])
 
 
-def test_code_that_does_not_save_leaves_at_once(make, host):
+def test_code_that_does_not_save_stops_at_once(make, host):
     trial = make(until_step=10)
     for step in trial.steps():
         host.leave = step == 2
@@ -117,11 +117,11 @@ def test_an_empty_folder_is_no_checkpoint(make, host, tmp_path):
     for _ in trial.steps():
         with trial.save():
             pass
-    assert host.told == []
+    assert host.calls == []
     assert not (tmp_path / "saving").exists()
 
 
-def test_numbers_of_any_kind_are_numbers_and_nothing_else_is():
+def test_all_number_types_and_nothing_else_are_metrics():
     numpy = pytest.importorskip("numpy")
     assert as_number("loss", 3) == as_number("loss", numpy.float32(3)) == as_number("loss", numpy.array(3)) == 3.0
     assert as_step(numpy.int64(4)) == 4
@@ -133,6 +133,6 @@ def test_numbers_of_any_kind_are_numbers_and_nothing_else_is():
             as_step(wrong)
 
 
-def test_a_report_of_nothing_is_a_mistake(make):
+def test_a_report_without_metrics_is_an_error(make):
     with pytest.raises(ReportError, match="names no metric"):
         make().report()

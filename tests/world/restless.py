@@ -1,4 +1,4 @@
-"""A small restless study in the simulator, its finished record, and worlds around the world that interfere."""
+"""A small simulated study with many revocations, its recorded run, and wrappers of its world that interfere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GUARD = BudgetAndDeadline()
 
 
 def a_world():
-    """Two slots a machine, each machine living for ten minutes: there is always something to save and to replace."""
+    """Two slots per machine, each with a lifetime of ten minutes: there is always something to save and to replace."""
     return simulated_world(market(dies_at_age(600.0), listings=[listing(SPOT, slots=2)]), curve=by_distance)
 
 
@@ -39,13 +39,13 @@ RECORD = list(_journal.read())
 DUMP = _journal.dump()
 
 
-def resumed(journal: MemoryJournal, *wishes: e.Event) -> RunState:
+def resumed(journal: MemoryJournal, *requests: e.Event) -> RunState:
     now = max(entry.event.at for entry in journal.read())
-    return run(a_world(), journal, POLICIES, GUARD, first=[*wishes, e.UserAsked(at=now, wish="resume")])
+    return run(a_world(), journal, POLICIES, GUARD, first=[*requests, e.UserAsked(at=now, wish="resume")])
 
 
 class Around:
-    """A world around another one; its children change one thing."""
+    """A wrapper of a world; subclasses change one thing."""
 
     def __init__(self, inner=None) -> None:
         self.inner = inner or a_world()

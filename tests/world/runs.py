@@ -44,20 +44,20 @@ def simulated_world(provider=None, latencies: Latencies | None = None, **of_work
 
 
 def opening(world: SimWorld, **fields) -> e.RunStarted:
-    """A run may rent whatever its world has."""
+    """A run may use every machine type of its world."""
     described = spec(listings=world.provider.listings, **fields)
     return e.RunStarted(at=0.0, spec=described, seed=described.seed)
 
 
 def simulate(world: SimWorld, policies: Sequence[Policy] | None = None, **fields) -> tuple[RunState, list[Entry]]:
-    """A run from its beginning to its end, described by the fields of its spec that are not the usual ones."""
+    """A whole run, described by the fields of its spec that are not the default ones."""
     journal, start = MemoryJournal(), opening(world, **fields)
-    bench = recipes.build(start.spec) if policies is None else policies
-    state = run(world, journal, bench, BudgetAndDeadline(), first=[start])
+    chain = recipes.build(start.spec) if policies is None else policies
+    state = run(world, journal, chain, BudgetAndDeadline(), first=[start])
     return state, list(journal.read())
 
 
-def told(entries: Sequence[Entry], *kinds: type[e.Event]) -> list[e.Event]:
+def events_of(entries: Sequence[Entry], *kinds: type[e.Event]) -> list[e.Event]:
     return [entry.event for entry in entries if isinstance(entry.event, kinds)]
 
 

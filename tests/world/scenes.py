@@ -1,6 +1,6 @@
-"""A simulated world without a controller: a test gives the orders and reads what happens, in whole events.
+"""A simulated world without a controller: a test gives the orders and compares whole events.
 
-The numbers are chosen to be added up by hand. Everything starts at 0; a machine is granted at 40; its code runs at 60,
+The numbers are easy to add up by hand. Everything starts at 0; a machine is granted at 40; its code runs at 60,
 one step takes 10 s, a save of half a gigabyte 6 s (1 + 0.5 / 0.1), its restoring 3.5 s (1 + 0.5 / 0.2).
 """
 
@@ -21,7 +21,7 @@ from shoestring.world.sim.workload import Latencies, Workload
 from shoestring.world.sim.world import SimWorld
 
 SPOT = Offer(provider="aws", zone="a", machine="small", spot=True)
-KEPT = Offer(provider="aws", zone="a", machine="small", spot=False)
+ON_DEMAND_OFFER = Offer(provider="aws", zone="a", machine="small", spot=False)
 SPOT_USD_PER_HOUR = 0.36
 NOTICE_S = 120.0
 GRANTED_AT = 40.0
@@ -36,7 +36,7 @@ def listing(offer: Offer, **facts) -> Listing:
 
 def market(revoker=None, *, listings: Iterable[Listing] = (), prices=((0.0,), (SPOT_USD_PER_HOUR,)), **service):
     """A provider that takes 40 s to grant and 5 s to deny, with the same prices for everything on spot."""
-    listings = tuple(listings) or (listing(SPOT), listing(KEPT))
+    listings = tuple(listings) or (listing(SPOT), listing(ON_DEMAND_OFFER))
     book = PriceBook({x.offer: PriceTrace(x.offer, *prices) for x in listings if x.offer.spot}, listings)
     return SimulatedProvider(listings, book, revoker or Never(), **{"provision_spread": 0.0, **service})
 
@@ -76,7 +76,7 @@ class Scene:
         )
 
     def train(self, *, until_step=3, end_by=10 * HOUR_S, **fields) -> None:
-        """Rent l0 and start s0 on it when it comes."""
+        """Rent l0 and start s0 on it when it is granted."""
         self.rent(end_by=end_by)
         assert self.next() == e.LeaseGranted(at=GRANTED_AT, lease="l0")
         self.start(until_step=until_step, **fields)
@@ -93,16 +93,16 @@ class Scene:
     def release(self, lease="l0") -> None:
         self.order(d.ReleaseLease(lease=lease, why="a test"))
 
-    # -- what happens ----------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
     def next(self) -> e.Event:
         return self.world.next_event()
 
     def until(self, kind: type[e.Event]) -> list[e.Event]:
         """Everything up to the first event of a kind, that one included."""
-        told = [self.next()]
-        while not isinstance(told[-1], kind):
-            told.append(self.next())
-        return told
+        events = [self.next()]
+        while not isinstance(events[-1], kind):
+            events.append(self.next())
+        return events
 
     def first(self, kind: type[e.Event]) -> e.Event:
         return self.until(kind)[-1]

@@ -1,4 +1,4 @@
-"""A new simulated world lives a recorded run again, and refuses one that is not its own."""
+"""A new simulated world replays a recorded run, and refuses one that it would not produce."""
 
 import math
 
@@ -32,7 +32,7 @@ def past_of(entries: list[Entry]) -> RecordedEvents:
     return past
 
 
-def test_after_living_any_part_of_a_run_again_the_rest_happens_as_it_did():
+def test_after_attaching_to_any_prefix_of_a_run_the_rest_happens_as_recorded():
     for known in range(1, len(RECORDED)):
         world = a_world()
         world.attach(past_of(RECORDED[:known]))

@@ -1,4 +1,4 @@
-"""How simulated machines come and go: granted, denied, warned, taken, given back, expired, and what each is billed."""
+"""Simulated machines: granted, denied, on notice, revoked, released, expired, and the bill of each."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from shoestring.market.simulated.availability import Availability
 from tests.world.scenes import (
     GRANTED_AT,
     HOUR_S,
-    KEPT,
     NOTICE_S,
+    ON_DEMAND_OFFER,
     RUNNING_AT,
     SPOT,
     SPOT_USD_PER_HOUR,
@@ -26,7 +26,7 @@ from tests.world.scenes import (
 )
 
 
-def test_a_machine_comes_after_the_provisioning_time():
+def test_a_machine_is_granted_after_the_provisioning_time():
     scene = Scene(market(provision_s=90.0))
     scene.rent()
     assert scene.next() == e.LeaseGranted(at=90.0, lease="l0")
@@ -42,7 +42,7 @@ def test_a_machine_comes_after_the_provisioning_time():
         (market(), {"end_by": GRANTED_AT}, "too_late"),
     ],
 )
-def test_a_denial_is_heard_of_after_a_moment_and_says_why(cloud, wanted, reason):
+def test_a_denial_comes_after_a_delay_with_its_reason(cloud, wanted, reason):
     scene = Scene(cloud)
     scene.rent(**wanted)
     assert scene.next() == e.LeaseDenied(at=5.0, lease="l0", reason=reason)
@@ -53,7 +53,7 @@ def test_nothing_else_ever_follows_a_denial():
     scene.rent()
     scene.next()
     scene.release()
-    with pytest.raises(ShoestringError, match="nothing left to happen, and the run is not over"):
+    with pytest.raises(ShoestringError, match="no events left, and the run is not over"):
         scene.next()
 
 
@@ -73,7 +73,7 @@ def test_a_notice_comes_first_and_then_the_machine_is_gone():
     ]
 
 
-def test_a_provider_without_notice_takes_the_machine_without_a_word():
+def test_a_provider_without_notice_revokes_without_an_event_before():
     scene = Scene(market(dies_at_age(1000.0), listings=[listing(SPOT, notice_s=0.0)]))
     scene.rent()
     scene.next()
@@ -86,43 +86,43 @@ def test_a_machine_interrupted_in_its_first_hour_is_refunded():
     assert scene.first(e.LeaseEnded) == gone(1840.0, "revoked", usd=0.0, refunded=pytest.approx(SPOT_USD_PER_HOUR / 2))
 
 
-def test_an_on_demand_machine_is_never_taken():
+def test_an_on_demand_machine_is_never_preempted():
     scene = Scene(market(dies_at_age(1000.0)))
-    scene.rent(offer=KEPT, end_by=7240.0)
+    scene.rent(offer=ON_DEMAND_OFFER, end_by=7240.0)
     scene.next()
     assert scene.next() == gone(7240.0, "expired", usd=pytest.approx(2.0))
 
 
-def test_a_machine_is_paid_until_it_is_really_gone():
+def test_a_machine_is_billed_until_it_has_ended():
     scene = Scene()
-    scene.rent(offer=KEPT)
+    scene.rent(offer=ON_DEMAND_OFFER)
     scene.next()
     scene.release()
     # Two seconds later; a minute is charged at least.
     assert scene.next() == gone(42.0, "released", usd=pytest.approx(1.0 / 60))
 
 
-def test_a_machine_given_back_before_it_came_never_comes_and_costs_nothing():
+def test_a_machine_released_before_its_grant_is_free_of_charge():
     scene = Scene()
     scene.rent()
     scene.release()
     assert scene.next() == gone(2.0, "released", usd=0.0)
-    with pytest.raises(ShoestringError, match="nothing left"):
+    with pytest.raises(ShoestringError, match="no events left"):
         scene.next()
 
 
-def test_giving_back_twice_ends_it_once():
+def test_releasing_twice_ends_it_once():
     scene = Scene()
     scene.rent()
     scene.next()
     scene.release()
     scene.release()
     scene.next()
-    with pytest.raises(ShoestringError, match="nothing left"):
+    with pytest.raises(ShoestringError, match="no events left"):
         scene.next()
 
 
-def test_prepaid_time_ends_the_machine_even_while_it_is_being_given_back():
+def test_prepaid_time_ends_the_machine_even_while_it_is_being_released():
     scene = Scene()
     scene.rent(end_by=41.0)
     scene.next()
@@ -130,7 +130,7 @@ def test_prepaid_time_ends_the_machine_even_while_it_is_being_given_back():
     assert without_bill(scene.next()).at == 41.0
 
 
-def test_a_machine_nobody_renews_ends_by_itself_and_takes_along_what_did_not_leave_in_time():
+def test_a_machine_that_is_not_extended_ends_with_the_segments_on_it():
     scene = Scene(seconds_per_step=lambda *_: 100.0)
     scene.train(end_by=145.0)
     assert scene.until(e.LeaseEnded) == [
@@ -149,16 +149,16 @@ def test_an_extension_moves_the_end():
     assert without_bill(scene.next()) == gone(400.0, "expired")
 
 
-def test_an_extension_of_a_machine_that_is_gone_changes_nothing():
+def test_an_extension_of_an_ended_lease_changes_nothing():
     scene = Scene()
     scene.rent(end_by=100.0)
     scene.first(e.LeaseEnded)
     scene.order(d.ExtendLease(lease="l0", end_by=250.0, why="a test"))
-    with pytest.raises(ShoestringError, match="nothing left"):
+    with pytest.raises(ShoestringError, match="no events left"):
         scene.next()
 
 
-def test_code_started_on_a_machine_that_went_in_the_same_moment_is_lost_at_once():
+def test_a_segment_started_on_an_ended_lease_is_lost_at_once():
     scene = Scene()
     scene.rent(end_by=100.0)
     scene.first(e.LeaseEnded)
@@ -172,11 +172,11 @@ def test_a_machine_with_several_slots_runs_several_segments_at_once():
     scene.next()
     scene.start("s0", job="j0", until_step=2)
     scene.start("s1", job="j1", until_step=2)
-    told = [(x.at, x.segment) for x in scene.until(e.SegmentEnded)]
-    assert told[:6] == [(60.0, "s0"), (60.0, "s1"), (70.0, "s0"), (70.0, "s1"), (80.0, "s0"), (80.0, "s1")]
+    events = [(x.at, x.segment) for x in scene.until(e.SegmentEnded)]
+    assert events[:6] == [(60.0, "s0"), (60.0, "s1"), (70.0, "s0"), (70.0, "s1"), (80.0, "s0"), (80.0, "s1")]
 
 
-def test_a_machine_that_goes_takes_every_segment_on_it_before_it_is_billed():
+def test_all_segments_of_a_machine_end_before_its_bill():
     scene = Scene(market(dies_at_age(33.0), listings=[listing(SPOT, slots=2, notice_s=0.0)]))
     scene.rent()
     scene.next()
@@ -190,7 +190,7 @@ def test_a_machine_that_goes_takes_every_segment_on_it_before_it_is_billed():
     assert without_bill(bill) == gone(73.0, "revoked")
 
 
-def test_a_segment_over_two_machines_dies_with_either_and_leaves_the_other():
+def test_a_segment_on_two_machines_ends_with_either_and_frees_the_other():
     scene = Scene()
     scene.rent("l0", end_by=10 * HOUR_S)
     scene.rent("l1", end_by=75.0)

@@ -60,7 +60,7 @@ def stretches(latencies: Latencies, *, notice_s=120.0, step_s=10.0, checkpoint_g
     }
 
 
-def test_the_usual_latencies_add_up_as_worked_out_by_hand():
+def test_the_default_latencies_add_up_as_computed_by_hand():
     assert stretches(Latencies()) == BY_HAND
 
 
@@ -76,7 +76,7 @@ def test_the_usual_latencies_add_up_as_worked_out_by_hand():
         ({"lead_s": 200.0}, {"leaving to expiry": 200.0}),
     ],
 )
-def test_a_latency_of_the_world_changes_its_own_stretch(latency, changes):
+def test_a_latency_of_the_world_changes_its_own_interval(latency, changes):
     assert stretches(Latencies(**latency)) == BY_HAND | changes
 
 
@@ -90,11 +90,11 @@ def test_a_latency_of_the_world_changes_its_own_stretch(latency, changes):
         ({"checkpoint_gb": 2.0}, {"one save": 21.0, "order to running from a checkpoint": 31.0}),
     ],
 )
-def test_a_latency_of_the_provider_or_of_the_code_changes_its_own_stretch(latency, changes):
+def test_a_latency_of_the_provider_or_of_the_code_changes_its_own_interval(latency, changes):
     assert stretches(Latencies(), **latency) == BY_HAND | changes
 
 
-def test_provisioning_times_spread_by_the_share_that_is_named():
+def test_provisioning_times_spread_by_the_given_share():
     def granted_at(spread: float, lease: str) -> float:
         scene = Scene(market(provision_s=100.0, provision_spread=spread))
         scene.rent(lease)

@@ -1,4 +1,4 @@
-"""Whole simulated runs on markets that take machines away: for their price, their age, their scarcity, their zone."""
+"""Whole simulated runs on markets that revoke machines: by price, age, availability and zone."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,22 +16,22 @@ from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.market.simulated.revocation import DrawnLifetimes, PriceCrossing, ZoneShocks
 from shoestring.policies.housekeeping.closing import Closing
-from tests.world.runs import decided, simulate, simulated_world, told
-from tests.world.scenes import KEPT, SPOT, dies_at_age, gone, listing, market, without_bill
+from tests.world.runs import decided, events_of, simulate, simulated_world
+from tests.world.scenes import ON_DEMAND_OFFER, SPOT, dies_at_age, gone, listing, market, without_bill
 
 
 def ends(entries) -> list[e.LeaseEnded]:
-    return [without_bill(event) for event in told(entries, e.LeaseEnded)]
+    return [without_bill(event) for event in events_of(entries, e.LeaseEnded)]
 
 
-def test_a_price_above_the_list_price_takes_the_machine_and_the_trial_goes_on_on_demand():
-    listings = [listing(SPOT), listing(KEPT)]
+def test_a_price_above_the_on_demand_price_revokes_the_machine_and_the_trial_resumes_on_demand():
+    listings = [listing(SPOT), listing(ON_DEMAND_OFFER)]
     book = PriceBook({SPOT: PriceTrace(SPOT, (0.0, 900.0), (0.36, 1.5))}, listings)
     world = simulated_world(SimulatedProvider(listings, book, PriceCrossing(book, listings), provision_spread=0.0))
     state, entries = simulate(world)
 
-    assert told(entries, e.RevocationNoticed) == [e.RevocationNoticed(at=900.0, lease="l0", gone_at=1020.0)]
-    assert [request.offer for request in decided(entries, d.RequestLease)] == [SPOT, KEPT]
+    assert events_of(entries, e.RevocationNoticed) == [e.RevocationNoticed(at=900.0, lease="l0", gone_at=1020.0)]
+    assert [request.offer for request in decided(entries, d.RequestLease)] == [SPOT, ON_DEMAND_OFFER]
     # Running from 60 on, step 14 is done at 900 and, the notice being on time, saved.
     (first, second) = decided(entries, d.StartSegment)
     assert (first.resume_from, second.resume_from.step) == (None, 14)
@@ -43,10 +43,10 @@ def resumed_from(entries) -> list[int]:
     return [order.resume_from.step if order.resume_from else 0 for order in decided(entries, d.StartSegment)]
 
 
-def test_machines_of_a_short_life_are_replaced_one_after_the_other():
+def test_machines_with_short_lifetimes_are_replaced_one_after_the_other():
     state, entries = simulate(simulated_world(market(dies_at_age(700.0))), max_steps=35)
-    # Granted at 40, on notice at 620, gone at 740. Step 10 is done at 660 and saved at 666: then the next one is asked
-    # for, granted at 706, running at 729.5, on notice at 1286, and its step 20 saved at 1335.5; and so on.
+    # Granted at 40, on notice at 620, gone at 740. Step 10 is done at 660 and saved at 666: then the next one is
+    # requested, granted at 706, running at 729.5, on notice at 1286, and its step 20 saved at 1335.5; and so on.
     assert ends(entries)[:3] == [
         gone(740.0, "revoked", lease="l0"),
         gone(1406.0, "revoked", lease="l1"),
@@ -56,18 +56,18 @@ def test_machines_of_a_short_life_are_replaced_one_after_the_other():
     assert (state.jobs["j0"].status, state.revocations, state.lost_steps) == ("finished", 3, 0)
 
 
-def test_without_notice_and_without_saves_every_life_that_is_too_short_loses_all_its_work():
+def test_without_notice_and_saves_every_short_lifetime_loses_all_its_work():
     provider = market(dies_at_age(700.0), listings=[listing(SPOT, notice_s=0.0)])
     state, entries = simulate(simulated_world(provider), deadline_s=3600.0)
     # Ten steps between 60 and 740, every time: a trial of twenty never ends.
-    revoked = [event for event in told(entries, e.LeaseEnded) if event.cause == "revoked"]
+    revoked = [event for event in events_of(entries, e.LeaseEnded) if event.cause == "revoked"]
     assert len(revoked) == 4
     assert state.lost_steps >= 40 + 1
     assert set(resumed_from(entries)) == {0}
     assert state.jobs["j0"].status != "finished"
 
 
-def test_with_periodic_saves_the_same_market_lets_the_trial_finish():
+def test_with_periodic_saves_the_trial_finishes_on_the_same_market():
     provider = market(dies_at_age(700.0), listings=[listing(SPOT, notice_s=0.0)])
     saving = {"checkpointing": "periodic", "every_s": 300}
     state, entries = simulate(simulated_world(provider), options=saving)
@@ -75,28 +75,28 @@ def test_with_periodic_saves_the_same_market_lets_the_trial_finish():
     assert (state.jobs["j0"].status, state.jobs["j0"].step) == ("finished", 20)
 
 
-def test_a_checkpoint_too_large_for_the_notice_costs_the_work():
+def test_a_checkpoint_too_large_for_the_notice_loses_the_work():
     # 30 GB take 301 s to save, and the notice is 120 s. Slack would save earlier, for the deadline is near.
     world = simulated_world(market(dies_at_age(700.0)), checkpoint_gb=30.0)
     state, entries = simulate(world, deadline_s=1500.0, options={"checkpointing": "on_notice", "placement": "cheapest"})
-    lost = [event for event in told(entries, e.SegmentEnded) if event.cause == "lost"]
+    lost = [event for event in events_of(entries, e.SegmentEnded) if event.cause == "lost"]
     assert lost[0] == e.SegmentEnded(at=740.0, segment="s0", step=10, cause="lost")
     assert state.jobs["j0"].lost_steps >= 10
     assert resumed_from(entries)[:2] == [0, 0]
 
 
-def test_a_machine_goes_when_availability_ends_and_none_is_had_until_it_returns():
+def test_a_machine_ends_with_availability_and_none_is_granted_until_it_returns():
     trace = Availability({SPOT: [(0.0, 515.0, 1), (2000.0, 1e9, 1)]})
     only_spot = market(trace, listings=[listing(SPOT, notice_s=30.0)], stock=trace)
     state, entries = simulate(simulated_world(only_spot))
-    assert told(entries, e.RevocationNoticed) == [e.RevocationNoticed(at=485.0, lease="l0", gone_at=515.0)]
+    assert events_of(entries, e.RevocationNoticed) == [e.RevocationNoticed(at=485.0, lease="l0", gone_at=515.0)]
     assert ends(entries)[0] == gone(515.0, "revoked")
-    first, *others = told(entries, e.LeaseDenied)
+    first, *others = events_of(entries, e.LeaseDenied)
     assert first == e.LeaseDenied(at=520.0, lease="l1", reason="no_capacity")
     assert {event.reason for event in others} == {"no_capacity"}
     # Tried again a minute after every denial, and granted 40 s after the first try that finds a machine.
     assert 1940.0 <= others[-1].at < 2005.0
-    assert 2040.0 <= told(entries, e.LeaseGranted)[1].at < 2105.0
+    assert 2040.0 <= events_of(entries, e.LeaseGranted)[1].at < 2105.0
     assert state.jobs["j0"].status == "finished"
 
 
@@ -136,13 +136,13 @@ def ends_by_zone(revoker) -> dict[str, list[float]]:
     _, entries = simulate(world, [TwoInEachZone(), Closing()], max_steps=10_000, budget_usd=100.0)
     zones = {request.lease: request.offer.zone for request in decided(entries, d.RequestLease)}
     found = defaultdict(list)
-    for event in told(entries, e.LeaseEnded):
+    for event in events_of(entries, e.LeaseEnded):
         if event.cause == "revoked":
             found[zones[event.lease]].append(event.at)
     return found
 
 
-def test_a_shock_takes_all_machines_of_a_zone_at_once_and_leaves_the_other_zone_alone():
+def test_a_shock_revokes_all_machines_of_one_zone_at_once():
     found = ends_by_zone(ZoneShocks(1.0, share=1.0, seed=3))
     assert [len(found[zone]) for zone in "ab"] == [2, 2]
     assert len(set(found["a"])) == len(set(found["b"])) == 1
@@ -155,13 +155,13 @@ def test_a_milder_shock_spares_some_machines_of_the_zone():
     assert 0 < together < 6
 
 
-def test_lives_drawn_one_by_one_end_one_by_one():
+def test_independent_lifetimes_end_at_different_times():
     found = ends_by_zone(DrawnLifetimes(ExponentialLifetime(3600.0), seed=3))
     times = found["a"] + found["b"]
     assert len(times) == len(set(times)) == 4
 
 
-def test_the_money_of_a_revoked_run_is_the_sum_of_its_bills():
+def test_the_cost_of_a_revoked_run_is_the_sum_of_its_bills():
     state, entries = simulate(simulated_world(market(dies_at_age(700.0))), max_steps=40)
-    assert state.spent_usd == pytest.approx(sum(event.charged_usd for event in told(entries, e.LeaseEnded)))
+    assert state.spent_usd == pytest.approx(sum(event.charged_usd for event in events_of(entries, e.LeaseEnded)))
     assert state.spent_usd >= 2 * 700 * 0.36 / 3600

@@ -1,4 +1,4 @@
-"""What simulated training code does: start, step, save, stop when told, fail, hang, and go on from a checkpoint."""
+"""Simulated training code: start, step, save, halt, fail, hang, and resume from a checkpoint."""
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
@@ -20,12 +20,12 @@ from tests.world.scenes import (
 
 
 def at_75(scene: Scene) -> None:
-    """Play on to the middle of the second step."""
+    """Run to the middle of the second step."""
     scene.order(d.WakeAt(name="middle", at=75.0, why="a test"))
     assert scene.until(e.TimerFired)[-2:] == [reported(70.0, 1), e.TimerFired(at=75.0, name="middle")]
 
 
-def test_code_runs_step_by_step_and_saves_when_it_has_reached_its_step():
+def test_code_runs_step_by_step_and_saves_at_its_target_step():
     scene = Scene()
     scene.train(until_step=3)
     assert scene.until(e.SegmentEnded) == [
@@ -38,7 +38,7 @@ def test_code_runs_step_by_step_and_saves_when_it_has_reached_its_step():
     ]
 
 
-def test_code_that_goes_on_from_a_checkpoint_restores_it_first_and_repeats_nothing():
+def test_code_that_resumes_from_a_checkpoint_restores_it_first_and_repeats_nothing():
     scene = Scene()
     scene.train(until_step=4, resume_from=checkpoint(2))
     assert scene.until(e.CheckpointSaved) == [
@@ -57,7 +57,7 @@ def test_code_that_never_saves_ends_without_a_checkpoint():
 
 
 # -- saving ------------------------------------------------------------------------------------------------------------
-def test_the_worker_saves_every_so_often_counted_from_its_last_save():
+def test_the_worker_saves_periodically_counted_from_its_last_save():
     scene = Scene()
     scene.train(until_step=5)
     scene.plan_saves(15.0)
@@ -75,7 +75,7 @@ def test_the_worker_saves_every_so_often_counted_from_its_last_save():
     ]
 
 
-def test_a_new_plan_takes_the_place_of_the_old_one():
+def test_a_new_plan_replaces_the_old_one():
     scene = Scene()
     scene.train(until_step=5)
     scene.plan_saves(1.0)
@@ -84,7 +84,7 @@ def test_a_new_plan_takes_the_place_of_the_old_one():
     assert [x.step for x in scene.until(e.SegmentEnded) if isinstance(x, e.CheckpointSaved)] == [5]
 
 
-def test_a_save_that_is_asked_for_comes_at_the_next_step_boundary_and_once():
+def test_a_requested_save_comes_once_at_the_next_step_boundary():
     scene = Scene()
     scene.train(until_step=4)
     at_75(scene)
@@ -99,7 +99,7 @@ def test_a_save_that_is_asked_for_comes_at_the_next_step_boundary_and_once():
     ]
 
 
-def test_with_nothing_new_to_save_the_wish_is_forgotten():
+def test_a_requested_save_with_nothing_new_is_dropped():
     scene = Scene()
     scene.train(until_step=2)
     scene.save()
@@ -112,7 +112,7 @@ def test_with_nothing_new_to_save_the_wish_is_forgotten():
 
 
 # -- stopping ----------------------------------------------------------------------------------------------------------
-def test_code_told_to_halt_finishes_its_step_saves_and_stops():
+def test_halted_code_finishes_its_step_saves_and_stops():
     scene = Scene()
     scene.train(until_step=9)
     at_75(scene)
@@ -120,14 +120,14 @@ def test_code_told_to_halt_finishes_its_step_saves_and_stops():
     assert scene.until(e.SegmentEnded) == [reported(80.0, 2), saved(86.0, 2), ended(86.0, 2, "halted")]
 
 
-def test_code_told_to_halt_before_it_runs_stops_as_soon_as_it_does_and_has_nothing_to_save():
+def test_code_halted_before_it_runs_stops_at_once_without_a_save():
     scene = Scene()
     scene.train(resume_from=checkpoint(2))
     scene.halt(grace_s=60.0)
     assert scene.until(e.SegmentEnded) == [started(63.5), ended(63.5, 2, "halted")]
 
 
-def test_code_that_does_not_stop_in_its_grace_is_killed_in_the_middle_of_a_step():
+def test_code_that_does_not_stop_in_its_grace_period_is_killed_in_the_middle_of_a_step():
     scene = Scene()
     scene.train(until_step=9)
     at_75(scene)
@@ -135,7 +135,7 @@ def test_code_that_does_not_stop_in_its_grace_is_killed_in_the_middle_of_a_step(
     assert scene.next() == ended(78.0, 1, "lost")
 
 
-def test_a_grace_that_ends_in_the_middle_of_the_save_saves_nothing():
+def test_a_grace_period_that_ends_during_the_save_saves_nothing():
     scene = Scene()
     scene.train(until_step=9)
     at_75(scene)
@@ -152,13 +152,13 @@ def test_code_that_stopped_in_time_is_not_killed_as_well():
     assert without_bill(scene.next()) == gone(200.0, "expired")
 
 
-def test_shortly_before_prepaid_time_ends_the_worker_saves_and_leaves_by_itself():
+def test_shortly_before_prepaid_time_ends_the_worker_saves_and_stops_by_itself():
     scene = Scene()
     scene.train(until_step=99, end_by=145.0)
     assert scene.until(e.SegmentEnded)[-3:] == [reported(90.0, 3), saved(96.0, 3), ended(96.0, 3, "halted")]
 
 
-def test_a_worker_whose_machine_is_prepaid_for_longer_stays():
+def test_a_worker_on_an_extended_lease_keeps_running():
     scene = Scene()
     scene.train(until_step=99, end_by=145.0)
     scene.order(d.ExtendLease(lease="l0", end_by=245.0, why="a test"))
@@ -173,7 +173,7 @@ def a_notice_at_85_for_145(**of_workload) -> Scene:
     return scene
 
 
-def test_a_save_that_fits_into_the_notice_is_made_with_nobody_asking():
+def test_a_save_that_fits_into_the_notice_is_made_without_an_order():
     scene = a_notice_at_85_for_145()
     assert scene.until(e.SegmentEnded) == [reported(90.0, 3), saved(96.0, 3), ended(96.0, 3, "halted")]
     assert without_bill(scene.next()) == gone(145.0, "revoked")
@@ -189,7 +189,7 @@ def test_a_step_longer_than_the_notice_leaves_no_boundary_to_save_at():
     assert scene.next() == ended(145.0, 0, "lost")
 
 
-def test_a_notice_in_the_middle_of_a_save_lets_it_finish_and_needs_no_second_one():
+def test_a_save_under_way_at_the_notice_finishes_and_needs_no_second_one():
     scene = Scene(market(dies_at_age(105.0), listings=[listing(SPOT, notice_s=72.0)]))
     scene.train(until_step=99)
     scene.plan_saves(10.0)
@@ -224,7 +224,7 @@ def test_code_that_hangs_is_ended_at_its_time_limit():
     assert scene.until(e.SegmentEnded) == [started(RUNNING_AT), reported(70.0, 1), ended(540.0, 1, "overran")]
 
 
-def test_code_that_hangs_does_not_hear_that_it_should_halt():
+def test_code_that_hangs_does_not_halt_and_is_killed():
     scene = Scene(trouble=after_step(1, "hang"))
     scene.train()
     at_75(scene)
@@ -232,13 +232,13 @@ def test_code_that_hangs_does_not_hear_that_it_should_halt():
     assert scene.next() == ended(135.0, 1, "lost")
 
 
-def test_code_that_is_too_slow_is_ended_at_its_time_limit_too():
+def test_slow_code_is_ended_at_its_time_limit_too():
     scene = Scene()
     scene.train(until_step=9, time_limit_s=35.0)
     assert scene.until(e.SegmentEnded) == [started(RUNNING_AT), reported(70.0, 1), ended(75.0, 1, "overran")]
 
 
-def test_a_time_limit_that_is_kept_is_never_heard_of():
+def test_a_time_limit_that_is_not_reached_has_no_effect():
     scene = Scene()
     scene.train(time_limit_s=100.0, end_by=500.0)
     assert scene.until(e.SegmentEnded)[-1] == ended(96.0, 3, "reached")

@@ -1,4 +1,4 @@
-"""What people may ask of a run: pause and resume, stop, more money, another deadline."""
+"""User requests to a run: pause and resume, stop, another budget, another deadline."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.storage.journal.memory import MemoryJournal
 from tests.world.restless import GUARD, POLICIES, REFERENCE, START, Around, a_world, resumed
-from tests.world.runs import decided, opening, told
+from tests.world.runs import decided, events_of, opening
 
 
 class Interrupted(Around):
-    """Somebody asks for something right after the n-th event."""
+    """A user request right after the n-th event."""
 
     def __init__(self, wish: str, after: int, **fields) -> None:
         super().__init__()
@@ -25,15 +25,15 @@ class Interrupted(Around):
 
 
 @pytest.mark.parametrize("after", [0, 4, 11, 23, 37])
-def test_a_pause_gives_every_machine_back_and_a_later_resume_finds_the_same_best(after):
+def test_a_pause_releases_every_machine_and_a_resume_finds_the_same_best(after):
     journal = MemoryJournal()
     paused = run(Interrupted("pause", after), journal, POLICIES, GUARD, first=[START])
     assert (paused.phase, paused.leases, paused.segments) == ("pausing", {}, {})
     entries = list(journal.read())
-    assert len(told(entries, e.LeaseEnded, e.LeaseDenied)) == len(decided(entries, d.RequestLease))
+    assert len(events_of(entries, e.LeaseEnded, e.LeaseDenied)) == len(decided(entries, d.RequestLease))
 
     again = run(a_world(), journal, POLICIES, GUARD)
-    assert again.phase == "pausing", "a pause lasts until somebody asks for more"
+    assert again.phase == "pausing", "a pause lasts until the user resumes"
     assert list(journal.read()) == entries
 
     state = resumed(journal)
@@ -45,7 +45,7 @@ def test_what_was_saved_for_a_pause_is_not_trained_again():
     journal = MemoryJournal()
     run(Interrupted("pause", 23), journal, POLICIES, GUARD, first=[START])
     state = resumed(journal)
-    reports = [(event.job, event.step) for event in told(list(journal.read()), e.JobReported)]
+    reports = [(event.job, event.step) for event in events_of(list(journal.read()), e.JobReported)]
     assert len(reports) - len(set(reports)) == state.lost_steps
 
 
@@ -53,7 +53,7 @@ def test_what_was_saved_for_a_pause_is_not_trained_again():
 def test_a_stop_ends_the_run_with_what_it_has(after):
     journal = MemoryJournal()
     state = run(Interrupted("stop", after), journal, POLICIES, GUARD, first=[START])
-    assert (state.concluded, state.ending, state.leases) == (True, "asked to stop", {})
+    assert (state.concluded, state.ending, state.leases) == (True, "stopped by the user", {})
     (end,) = decided(list(journal.read()), d.Conclude)
     assert end.best == state.best
     assert not decided(list(journal.read())[after + 1 :], d.StartSegment)
@@ -70,47 +70,47 @@ def test_a_paused_run_can_be_stopped():
 POOR = opening(a_world(), trials=6, max_steps=9, max_machines=2, budget_usd=0.1)
 
 
-def more_money(at: float) -> e.UserAsked:
+def more_budget(at: float) -> e.UserAsked:
     return e.UserAsked(at=at, wish="amend", budget_usd=1.0)
 
 
-def test_a_run_that_has_used_up_its_budget_ends_unfinished_and_more_money_takes_it_up_again():
+def test_a_run_out_of_budget_ends_unfinished_and_resumes_with_more_budget():
     journal = MemoryJournal()
     state = run(a_world(), journal, POLICIES, GUARD, first=[POOR])
-    assert "no machine can be paid any more" in state.ending
+    assert "no more machines can be rented" in state.ending
     assert state.by_status["finished"] < 6
     assert state.spent_usd <= 0.1
-    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_money(state.now)])
-    assert (revived.concluded, revived.ending) == (True, "nothing is left to do")
+    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_budget(state.now)])
+    assert (revived.concluded, revived.ending) == (True, "all work is done")
     assert revived.by_status["finished"] == 6
     assert 0.1 < revived.spent_usd <= 1.0
 
 
-def test_a_stopped_run_is_over_whatever_is_offered():
+def test_a_stopped_run_does_not_resume_with_more_budget():
     journal = MemoryJournal()
     state = run(Interrupted("stop", 23), journal, POLICIES, GUARD, first=[START])
-    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_money(state.now)])
+    revived = run(a_world(), journal, POLICIES, GUARD, first=[more_budget(state.now)])
     assert (revived.concluded, revived.by_status, revived.spent_usd) == (True, state.by_status, state.spent_usd)
 
 
-@pytest.mark.parametrize("wishes", [0, 1])
-def test_a_paused_run_goes_as_far_as_its_money_and_more_money_takes_it_to_the_end(wishes):
+@pytest.mark.parametrize("requests", [0, 1])
+def test_a_paused_run_resumes_up_to_its_budget(requests):
     journal = MemoryJournal()
     paused = run(Interrupted("pause", 23), journal, POLICIES, GUARD, first=[POOR])
-    state = resumed(journal, *[more_money(paused.now)][:wishes])
+    state = resumed(journal, *[more_budget(paused.now)][:requests])
     assert state.concluded
-    if wishes:
-        assert state.ending == "nothing is left to do"
+    if requests:
+        assert state.ending == "all work is done"
         assert state.by_status["finished"] == 6
         assert 0.1 < state.spent_usd <= 1.0
     else:
-        assert "no machine can be paid any more" in state.ending
+        assert "no more machines can be rented" in state.ending
         assert state.spent_usd <= 0.1
 
 
-def test_more_money_in_time_lets_a_run_go_on_without_a_break():
+def test_a_budget_raised_in_time_lets_a_run_finish():
     state = run(Interrupted("amend", 23, budget_usd=1.0), MemoryJournal(), POLICIES, GUARD, first=[POOR])
-    assert (state.by_status["finished"], state.ending) == (6, "nothing is left to do")
+    assert (state.by_status["finished"], state.ending) == (6, "all work is done")
 
 
 def test_a_deadline_brought_forward_ends_the_run_by_then():

@@ -1,4 +1,4 @@
-"""What simulated trials do: how fast they are on which machine, and what they report, from a function or a table."""
+"""Simulated trials: their speed by machine, and their reports, from a function or a table."""
 
 from itertools import pairwise
 
@@ -73,32 +73,32 @@ def test_a_trial_replays_the_recorded_curve_nearest_to_it():
     assert losses(recorded({"x": 0.9, "y": 0.2}), [3]) == [0.3]
 
 
-def test_between_two_records_the_earlier_one_holds():
+def test_between_two_recorded_steps_the_earlier_value_holds():
     assert losses(table()({"x": 0.0, "y": 0.0}), [3, 4]) == [0.8, 0.8]
 
 
-def test_before_the_first_record_the_first_holds_and_past_the_last_the_last():
+def test_outside_the_recorded_steps_the_nearest_value_holds():
     assert losses(table()({"x": 1.0, "y": 1.0}), [1, 2, 4, 1000]) == [0.3, 0.3, 0.3, 0.3]
 
 
-def test_what_a_simulated_trial_reports_is_what_its_table_says():
+def test_a_simulated_trial_reports_the_values_of_its_table():
     scene = Scene(curve=table(encode=lambda _config: (0.0, 0.0)))
     scene.train(until_step=6)
-    told = [x.metrics["loss"] for x in scene.until(e.SegmentEnded) if isinstance(x, e.JobReported)]
-    assert told == [0.9, 0.8, 0.8, 0.8, 0.5, 0.5]
+    values = [x.metrics["loss"] for x in scene.until(e.SegmentEnded) if isinstance(x, e.JobReported)]
+    assert values == [0.9, 0.8, 0.8, 0.8, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
+    ("wrong", "message"),
     [
         ({"points": [], "curves": []}, "0 configurations and 0 curves"),
         ({"points": [(0.0, 0.0)]}, "1 configurations and 2 curves"),
-        ({"curves": [[(1, 0.9)], []]}, "cannot be simulated from"),
+        ({"curves": [[(1, 0.9)], []]}, "cannot be simulated"),
         ({"points": [(0.0, 0.0), (1.0,)]}, "different numbers of parameters"),
         ({"curves": [[(1, 0.9)], [(2, 0.3), (1, 0.4)]]}, "curve 1 do not ascend"),
     ],
 )
-def test_a_table_that_cannot_be_simulated_from_is_refused_with_the_way_out(wrong, complaint):
-    with pytest.raises(SpecError, match=complaint) as refusal:
+def test_an_invalid_table_of_curves_is_refused_with_a_hint(wrong, message):
+    with pytest.raises(SpecError, match=message) as refusal:
         table(**wrong)
     assert refusal.value.hint

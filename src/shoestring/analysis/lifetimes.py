@@ -35,10 +35,10 @@ def of_runs(
     zones: Collection[str] | None = None,
 ) -> LifetimeRecords:
     """The revocable machines that these runs have had."""
-    from shoestring.models.lifetimes.from_journal import machines_seen
+    from shoestring.models.lifetimes.from_journal import lifetimes_of_run
     from shoestring.models.lifetimes.records import LifetimeRecords, kept
 
-    records = [record for name in names for record in machines_seen(find_run(name, store).entries())]
+    records = [record for name in names for record in lifetimes_of_run(find_run(name, store).entries())]
     if not records:
         raise DataError(
             f"{', '.join(names)}: no machine that somebody could have taken away",
@@ -98,7 +98,7 @@ def draw_models(path: Path, seen: LifetimeRecords, names: Sequence[str]) -> None
     lines = [_counted("as counted", seen, None)]
     for number, name in enumerate(name for name in names if name != KAPLAN_MEIER):
         lines.append(_fitted(name, fit(name, seen), end_s, number, dashed=number >= FEW_LINES))
-    title = f"lifetimes of {len(seen)} machines, {int(seen.taken.sum())} of them taken away"
+    title = f"lifetimes of {len(seen)} machines, {int(seen.revoked.sum())} of them taken away"
     _write(path, lifetimes_picture(title, [Panel("share gone", lines)]).encode())
 
 
@@ -153,7 +153,7 @@ def _counted(name: str, machines: LifetimeRecords, colour: int | None) -> Surviv
     from shoestring.models.lifetimes.kaplan_meier import product_limit
     from shoestring.report.plots.lifetimes import SurvivalLine
 
-    ages, alive = product_limit(machines.seconds, machines.taken)
+    ages, alive = product_limit(machines.seconds, machines.revoked)
     points = [(0.0, 0.0), *zip(ages.tolist(), (1.0 - alive).tolist(), strict=True)]
     return SurvivalLine(name, points, colour, counted=True)
 

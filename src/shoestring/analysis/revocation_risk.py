@@ -12,7 +12,7 @@ from shoestring.market.prices import utc
 from shoestring.units import show_duration
 
 if TYPE_CHECKING:
-    from shoestring.models.revocation.model import Questions, RevocationModel
+    from shoestring.models.revocation.model import Queries, RevocationModel
     from shoestring.models.revocation.price_arrays import Floats, Markets
     from shoestring.models.revocation.saved import SavedModel
 
@@ -49,10 +49,10 @@ def markets_now(
     known = np.array([one for one, (low, _) in enumerate(spans) if low <= now], dtype=np.int64)
     if not len(known):
         raise SpecError(f"no market is recorded at {utc(now)}", hint=f"ask from {utc(min(low for low, _ in spans))} on")
-    asked = _asked(markets, known, np.full(len(known), now), maximum, within_s)
-    week = markets.windows(known, asked.at - WEEK_S, asked.at)
-    figures = zip(known, asked.price_now(), week.highest(week.price), asked.max_usd_per_hour, strict=True)
-    chances = _model(saved).chance(asked)
+    queries = _queries(markets, known, np.full(len(known), now), maximum, within_s)
+    week = markets.windows(known, queries.at - WEEK_S, queries.at)
+    features = zip(known, queries.price_now(), week.highest(week.price), queries.max_usd_per_hour, strict=True)
+    chances = _model(saved).chance(queries)
     rows = [
         MarketNow(
             int(one),
@@ -63,7 +63,7 @@ def markets_now(
             float(most),
             float(p),
         )
-        for (one, price, top, most), p in zip(figures, chances, strict=True)
+        for (one, price, top, most), p in zip(features, chances, strict=True)
     ]
     return now, sorted(rows, key=lambda row: (-row.chance, row.offer))
 
@@ -86,7 +86,7 @@ def draw_risk(
     begin = max(now - length_s, markets.span(row.index)[0])
     moments: Floats = np.linspace(begin, now, DRAWN)
     market = np.full(DRAWN, row.index)
-    asked = _asked(markets, market, moments, maximum, within_s)
+    queries = _queries(markets, market, moments, maximum, within_s)
     seen = markets.windows(market[:1], np.array([begin]), np.array([now]))
     prices = [(float(at - begin), float(price)) for at, price in zip(seen.since, seen.price, strict=True)]
     picture = risk_picture(
@@ -94,7 +94,7 @@ def draw_risk(
         since=utc(begin),
         prices=[*prices, (now - begin, prices[-1][1])],
         maximum=row.max_usd_per_hour,
-        chances=list(zip((moments - begin).tolist(), _model(saved).chance(asked).tolist(), strict=True)),
+        chances=list(zip((moments - begin).tolist(), _model(saved).chance(queries).tolist(), strict=True)),
         within=show_duration(within_s),
     )
     try:
@@ -103,17 +103,17 @@ def draw_risk(
         raise DataError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _asked(markets: Markets, market: Any, at: Floats, maximum: float | None, within_s: float) -> Questions:
+def _queries(markets: Markets, market: Any, at: Floats, maximum: float | None, within_s: float) -> Queries:
     import numpy as np
 
-    from shoestring.models.revocation.model import Questions
+    from shoestring.models.revocation.model import Queries
 
     if not within_s > 0:
         raise SpecError("--within must be more than 0", hint="for example 1h or 30m")
     if maximum is not None and not 0 < maximum < float("inf"):
         raise SpecError(f"--max-price {maximum:g} is not a price", hint="give dollars an hour, more than 0")
     ceiling = markets.on_demand[market] if maximum is None else np.full(len(market), maximum)
-    return Questions.about(markets, market, at, ceiling, within_s)
+    return Queries.about(markets, market, at, ceiling, within_s)
 
 
 def _model(saved: SavedModel | None) -> RevocationModel:

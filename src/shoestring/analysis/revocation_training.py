@@ -136,7 +136,7 @@ def judged(
     from shoestring.models.revocation.scores import scores
 
     for number, (begin, end) in enumerate(windows(markets, count)):
-        asked = {
+        queries = {
             name: draw(markets, begin, end, questions, np.random.default_rng((seed, number, index)), maxima=(name,))
             for index, name in enumerate(maxima)
         }
@@ -144,11 +144,11 @@ def judged(
             began = time.process_time()
             saved = trained(markets, name, until=begin, count=examples, seed=seed)
             train_s = time.process_time() - began
-            for manner, test in asked.items():
+            for manner, test in queries.items():
                 if not 0 < test.revoked.sum() < len(test):
                     continue  # nothing to tell apart: no score would mean anything
                 began = time.process_time()
-                chances = saved.model.chance(test.asked)
+                chances = saved.model.chance(test.queries)
                 spent = time.process_time() - began
                 yield WindowScore(number, manner, name, scores(chances, test.revoked), train_s, spent / len(test) * 1e6)
 

@@ -1,7 +1,7 @@
 """Segments whose workers are on other machines, one supervisor on each.
 
-Rank 0's supervisor has the segment's own folder, as anywhere else. The part of a gang on another lease has a folder in
-it, with a task of its own, the same control file, and an outbox in which only its end is of interest.
+Rank 0's supervisor has the segment's own folder, as on the other backends. The part of a gang on another lease has a
+folder in it, with a task of its own, the same control file, and an outbox of which only the end is read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from shoestring.worker.outbox import AnyLine, Ended, Tail
 from shoestring.worker.task import CONTROL, OUTBOX, PID, TASK, Task, write_json
 
 _FIRST_PORT, _PORTS = 20_000, 10_000
-"""Below those a system draws from, and above those Ray gives its workers."""
+"""Below the ephemeral ports of a system, and above those Ray gives its workers."""
 
 
 class Part:
-    """What runs of a segment on one lease."""
+    """The part of a segment that runs on one lease."""
 
     def __init__(
         self, folder: Path, lease: LeaseId, segment: SegmentId, first_rank: int, workers: int, slots: int
@@ -44,7 +44,7 @@ class Part:
         return (self.folder / PID).exists()
 
     def lay_out(self, task: Task) -> None:
-        """The folder of a part beside rank 0's. It obeys the same control file."""
+        """Create the folder of a part other than rank 0's. It obeys the same control file."""
         if self.first_rank == 0:
             return
         self.folder.mkdir(exist_ok=True)
@@ -77,37 +77,37 @@ def parts_of(folder: Path, task: Task, kind: Callable[[Path, LeaseId, SegmentId,
     return parts
 
 
-def meeting_port(run_dir: Path, segment: SegmentId) -> int:
-    """Where the workers of a gang meet on another machine. Nobody here knows what is free there, so it is drawn by lot:
-    two attempts at a trial have different numbers, and never meet."""
+def rendezvous_port(run_dir: Path, segment: SegmentId) -> int:
+    """MASTER_PORT of a gang on other machines. Which ports are free there is unknown, so it is a hash of the segment:
+    two attempts at a trial get different ports, and never connect to each other."""
     return _FIRST_PORT + zlib.crc32(f"{run_dir}:{segment}".encode()) % _PORTS
 
 
-def complaints(parts: Sequence[Part], words: Sequence[str]) -> str:
-    """What is known of a bad end, of all parts that have anything to say."""
-    if len(words) == 1:
-        return words[0]
+def joined_exit_reasons(parts: Sequence[Part], reasons: Sequence[str]) -> str:
+    """Why a segment failed: the reasons of all parts that have one."""
+    if len(reasons) == 1:
+        return reasons[0]
     return "; ".join(
-        said if said.startswith("rank ") else f"rank {part.first_rank}: {said}"
-        for part, said in zip(parts, words, strict=True)
-        if said
+        reason if reason.startswith("rank ") else f"rank {part.first_rank}: {reason}"
+        for part, reason in zip(parts, reasons, strict=True)
+        if reason
     )
 
 
 class MultiNodeSegment(LocalSegment):
     def _event(self, line: AnyLine) -> Event | None:
-        """When rank 0 of a gang fails, that may be since another machine died: the worker finds out, and tells."""
+        """When rank 0 of a gang fails, the cause may be another machine: the worker checks, and `died` reports it."""
         if isinstance(line, Ended) and line.cause == "failed" and len(self.leases) > 1:
             return None
         return super()._event(line)
 
     def died(self, at: float) -> SegmentEnded:
-        """What held its supervisor is gone. Should the supervisor not be, it ends now."""
-        self.tell(end_by=min(self.control.end_by, time.time()))
+        """The host of its supervisor is gone. If the supervisor still runs, it ends now."""
+        self.update_control(end_by=min(self.control.end_by, time.time()))
         return super().died(at)
 
-    def dismiss(self) -> None:
+    def end_other_ranks(self) -> None:
         """Rank 0 has ended: so do the others."""
         if len(self.leases) > 1:
-            self.tell(end_by=min(self.control.end_by, time.time()))
+            self.update_control(end_by=min(self.control.end_by, time.time()))
             self.worker.kill()

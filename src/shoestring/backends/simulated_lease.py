@@ -1,7 +1,7 @@
-"""Tenancy: the story of one lease under a simulated provider, told in market time.
+"""LeaseRecord: the events of one lease under a simulated provider, in market time.
 
-Everything in it follows from the request and the provider's answers, which are kept: a backend that finds the record
-again, hours later, tells the same story with the same times, and the bill stops when the lease was due to end.
+Everything in it follows from the request and the provider's answers, which are stored: a backend that reads the record
+again, hours later, reports the same events with the same times, and the bill stops when the lease was due to end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Charges(Protocol):
 
 
 class Provider(Protocol):
-    """What a backend asks of the market it plays (`market.simulated.SimulatedProvider`)."""
+    """What a backend needs of the market it simulates (`market.simulated.SimulatedProvider`)."""
 
     @property
     def denial_s(self) -> float: ...
@@ -48,32 +48,32 @@ class Provider(Protocol):
 
 
 class LeaseRecord(msgspec.Struct, kw_only=True):
-    """What is settled about a lease so far. Plain data: the local backend keeps it in a file."""
+    """What is known of a lease so far. Plain data: the local backend keeps it in a file."""
 
     request: RequestLease
     end_by: float
     denied: Denial | None = None
     answered_at: float
-    """When it is granted, or denied."""
+    """When it is granted or denied."""
     notice_at: float = 1e18
     gone_at: float = 1e18
-    """When the provider takes the machine back; no later than anybody will ever ask, if never."""
+    """When the machine is preempted; if never, later than any time that is compared with it."""
     ended_at: float | None = None
     cause: EndCause = "released"
     charged_usd: float = 0.0
     refunded_usd: float = 0.0
 
     @classmethod
-    def asked(cls, provider: Provider, request: RequestLease, now: float) -> LeaseRecord:
+    def from_request(cls, provider: Provider, request: RequestLease, now: float) -> LeaseRecord:
         answer = provider.grant(request, now)
         if isinstance(answer, str):
             at = min(now + provider.denial_s, request.end_by)
             return cls(request=request, end_by=request.end_by, denied=answer, answered_at=at, ended_at=at)
-        tenancy = cls(request=request, end_by=request.end_by, answered_at=answer.at)
+        record = cls(request=request, end_by=request.end_by, answered_at=answer.at)
         revoked = provider.revocation(request.lease, request.offer, answer.at, request.max_usd_per_hour)
         if revoked is not None:
-            tenancy.notice_at, tenancy.gone_at = revoked
-        return tenancy
+            record.notice_at, record.gone_at = revoked
+        return record
 
     @property
     def open(self) -> bool:
@@ -83,18 +83,18 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
         return self.open and self.answered_at <= now < self.due()[0]
 
     def due(self) -> tuple[float, EndCause]:
-        """When the lease ends if nobody interferes, and why."""
+        """When the lease ends unless it is extended or released, and why."""
         return (self.gone_at, "revoked") if self.gone_at <= self.end_by else (self.end_by, "expired")
 
     def end(self, provider: Provider, at: float, cause: EndCause) -> None:
-        """Close the account. A machine that never came up costs nothing."""
+        """Compute the bill. A machine that never came up is free of charge."""
         self.ended_at, self.cause = at, cause
         if at >= self.answered_at:
             bill = provider.bill(self.request.offer, self.request.max_usd_per_hour, self.answered_at, at, cause)
             self.charged_usd, self.refunded_usd = bill.charged_usd, bill.refunded_usd
 
     def events_until(self, now: float) -> Iterator[Event]:
-        """All that happened to the lease up to now, in order; only ever grows."""
+        """Every event of the lease up to now, in order; the list only ever grows."""
         lease = self.request.lease
         if self.denied is not None:
             if self.answered_at <= now:

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command runs, so that help comes at once."""
+"""The command line. Nothing heavy is imported before a command runs, so that --help is instant."""
 
 from shoestring.cli.main import main
 

@@ -12,47 +12,45 @@ from shoestring.cli.run import show_outcome
 
 
 @click.command(
-    short_help="Run a command for every row of a table, or go on with it.",
-    context_settings={"allow_interspersed_args": False},  # what follows the program's name is the program's
+    short_help="Run a command for every row of a table, or resume it.",
+    context_settings={"allow_interspersed_args": False},  # options after the program's name belong to the program
 )
-@click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
+@click.argument("command_line", nargs=-1, required=True, metavar="[--] COMMAND...")
 @click.option(
     "--over",
     "values",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Values of a parameter: 280,300,320, or 0..99, or 0..100..10. Given several times: all combinations.",
+    help="Values of a parameter: 280,300,320, or 0..99, or 0..100..10. Repeat it for all combinations.",
 )
 @click.option("--table", metavar="FILE", help="A job for each row of a .csv, .tsv or .jsonl file.")
 @click.option(
-    "--recipe", metavar="NAME", help="given: as they come; scispot: by how long machines live, and jobs take."
+    "--recipe", metavar="NAME", help="given: jobs in order; scispot: placed by machine lifetimes and job lengths."
 )
-@click.option(
-    "--gangs", metavar="COUNTS", help="With scispot: how many machines may work on one job together, e.g. 1,2,4."
-)
+@click.option("--gangs", metavar="COUNTS", help="With scispot: how many machines may share one job, e.g. 1,2,4.")
 @click.option("--name", metavar="NAME", help="The bag's name.  [default: that of the program]")
-@click.option("--slots", type=int, help="Slots of a machine that a job takes.")
+@click.option("--slots", type=int, help="Slots of a machine that a job occupies.")
 @click.option("--time-limit", metavar="TIME", help="A job that runs longer counts as hung.")
-@click.option("--max-failures", type=int, help="How often a job may fail before it is given up.")
+@click.option("--max-failures", type=int, help="How many failures a job may have before it counts as failed.")
 @common_options
 @PLACE
 @SPEEDUP
-@click.option("--simulate", "rehearse", is_flag=True, help="In virtual time: what would it cost? Nothing is run.")
+@click.option("--simulate", "simulating", is_flag=True, help="Simulate cost and time. Nothing is run.")
 @click.option("--job-takes", metavar="TIME", help="With --simulate: how long a job takes on four cores.")
 @JSON
 def command(
-    words: tuple[str, ...],
+    command_line: tuple[str, ...],
     values: tuple[str, ...],
     gangs: str | None,
-    rehearse: bool,
+    simulating: bool,
     job_takes: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Run COMMAND once for every row of a table, with {parameters} filled in. No shell sees the values.
 
-    Interrupted, the same command goes on. shoestring status shows how far it is and how long it will take; shoestring
-    stop ends all of it; shoestring export makes a table of the results.
+    After an interruption, run the same command again to resume. shoestring status shows progress and the time left;
+    shoestring stop ends the bag; shoestring export writes the results as a table.
 
     \b
       shoestring bag --over temp=280,300,320 --over seed=0..99 -- ./simulate --temp {temp} --seed {seed}
@@ -70,13 +68,13 @@ def command(
     if gangs is not None:
         fields["options"] = {"gangs": gangs}
     if job_takes is not None:
-        fields["simulate"] = _how_long(job_takes, options["max_steps"])
-    prompt = CliContext(mode="simulate" if rehearse else "run", say=lambda text: click.echo(text, err=True))
-    with cli_context(prompt):
-        # One word is a whole command line in quotes, as other programs of this kind take it.
-        code = words[0] if len(words) == 1 else list(words)
+        fields["simulate"] = _seconds_per_step(job_takes, options["max_steps"])
+    context = CliContext(mode="simulate" if simulating else "run", say=lambda text: click.echo(text, err=True))
+    with cli_context(context):
+        # A single argument is a whole command line in quotes, split like a shell would.
+        code = command_line[0] if len(command_line) == 1 else list(command_line)
         begin(code, fields, kind="bag", source="shoestring bag", folder=Path.cwd())
-    show_outcome(prompt.studies, options["store"], as_json)
+    show_outcome(context.studies, options["store"], as_json)
 
 
 def _over(values: tuple[str, ...]) -> dict[str, object]:
@@ -84,17 +82,17 @@ def _over(values: tuple[str, ...]) -> dict[str, object]:
     from shoestring.specs.job_table import listed
 
     over: dict[str, object] = {}
-    for said in values:
-        name, equals, text = said.partition("=")
+    for option in values:
+        name, equals, text = option.partition("=")
         if not equals:
-            raise SpecError(f"--over {said!r} gives no values", hint="write it as --over temp=280,300 or seed=0..99")
+            raise SpecError(f"--over {option!r} gives no values", hint="write it as --over temp=280,300 or seed=0..99")
         if name in over:
             raise SpecError(f"--over {name} is given twice", hint=f"list all its values at once: --over {name}=1,2,3")
         over[name] = listed(text, f"--over {name}")
     return over
 
 
-def _how_long(job_takes: str, max_steps: int | None) -> dict[str, object]:
+def _seconds_per_step(job_takes: str, max_steps: int | None) -> dict[str, object]:
     from shoestring.units import parse_duration_s
 
     return {"seconds_per_step": parse_duration_s(job_takes, "job_takes") / (max_steps or 1)}

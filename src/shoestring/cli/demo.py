@@ -1,4 +1,4 @@
-"""`shoestring demo`: half a minute that shows what this is."""
+"""`shoestring demo`: a study on a simulated spot market, in half a minute."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from shoestring.cli.options import STORE
 from shoestring.cli.output import about, next_commands
 
 
-@click.command(short_help="See it work: a real study on a market that takes machines away.")
+@click.command(short_help="See it work: a real study on preemptible machines.")
 @STORE
 def command(store: str | None) -> None:
-    """A real study on real processes, on a market in fast motion that takes machines away; then the same study,
-    simulated at the size of a cloud. No account, no cost, about half a minute.
+    """Tune a small network with real processes on a sped-up spot market that preempts machines; then simulate the same
+    study on 64 machines. No account, free of charge, about half a minute.
     """
     from shoestring.demo.demo import demo
 

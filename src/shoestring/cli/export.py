@@ -1,4 +1,4 @@
-"""`shoestring export`: the trials as a table in a file."""
+"""`shoestring export`: write the trials or the results of a bag as a table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import click
 from shoestring.cli.options import NAME, STORE
 
 
-@click.command(short_help="Trials or results as CSV, JSON or parquet.")
+@click.command(short_help="Write trials or results as CSV, JSON or parquet.")
 @NAME
 @STORE
-@click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), help="[default: by the file's name]")
+@click.option(
+    "--format", "kind", type=click.Choice(["csv", "json", "parquet"]), help="[default: from the file's suffix]"
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: standard output]")
 def command(name: str | None, store: str | None, kind: str | None, output: Path | None) -> None:
-    """One record per trial of the run NAME: configuration, value, status, machines, time, cost.
+    """Write one record per trial of the run NAME: configuration, value, status, machines, time, cost.
 
-    Of a bag, one per job: its parameters, status, everything it reported last, the last line it printed, attempts,
-    revocations, time, cost.
+    For a bag, one record per job: parameters, status, last reported metrics, last line printed, attempts,
+    preemptions, time, cost.
 
     \b
       shoestring export digits -o trials.csv
@@ -34,5 +36,5 @@ def command(name: str | None, store: str | None, kind: str | None, output: Path 
     if output is None:
         click.echo(as_text(study, chosen), nl=False)
         return
-    kind_of_rows = "jobs" if study.spec.kind == "bag" else "trials"
-    click.echo(f"wrote {export(study, output, chosen)} {kind_of_rows} to {output}")
+    noun = "jobs" if study.spec.kind == "bag" else "trials"
+    click.echo(f"wrote {export(study, output, chosen)} {noun} to {output}")

@@ -1,4 +1,4 @@
-"""`shoestring lifetimes`: learn how long machines live, look at it, and judge what was learned."""
+"""`shoestring lifetimes`: fit, show and evaluate models of machine lifetimes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ if TYPE_CHECKING:
     from shoestring.models.lifetimes.saved import SavedLifetimes
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
-LIMIT = click.option(
-    "--limit", metavar="TIME", help="The age at which the provider takes every machine back, e.g. 24h."
-)
-MACHINES = click.option("--machines", metavar="NAMES", help="Only these machine types, separated by commas.")
+LIMIT = click.option("--limit", metavar="TIME", help="The age at which the provider preempts every machine, e.g. 24h.")
+MACHINES = click.option("--machines", metavar="NAMES", help="Only these instance types, separated by commas.")
 ZONES = click.option("--zones", metavar="NAMES", help="Only these zones, separated by commas.")
-RUNS = click.option("--runs", multiple=True, metavar="RUN", help="The machines of this run of yours; more than once.")
+RUNS = click.option("--runs", multiple=True, metavar="RUN", help="Use the machines of this run of yours; repeatable.")
 
 
-@click.group(short_help="How long do machines live? Learn it from lifetimes, look at it, judge it.")
+@click.group(short_help="How long until preemption? Fit, show and evaluate lifetime models.")
 def command() -> None:
-    """How long does a machine live until it is taken away? Learned from lifetimes, of others and of your own machines.
+    """How long does a machine run until it is preempted? Learned from public lifetimes and from your own machines.
 
-    FILE is CSV with the columns lifetime_s and taken (true, or false for a machine that was given back: it lived at
-    least so long) and, where known, machine, zone, launched_at (UTC) and limit_s.
+    FILE is CSV with the columns lifetime_s and taken (true: preempted; false: released, so the lifetime is
+    right-censored) and, where known, machine, zone, launched_at (UTC) and limit_s.
 
     \b
-      shoestring lifetimes eval lifetimes.csv                     which model can be believed?
-      shoestring lifetimes fit lifetimes.csv -o lives.json        fit one, with what is known of kinds of machines
-      shoestring lifetimes fit lifetimes.csv --runs mybag -o lives.json       and with what my machines came to
+      shoestring lifetimes eval lifetimes.csv                     compare models by cross-validation
+      shoestring lifetimes fit lifetimes.csv -o lives.json        fit one, with hazards per instance type and zone
+      shoestring lifetimes fit lifetimes.csv --runs mybag -o lives.json       and with my own machines
       shoestring lifetimes show lives.json --work 6h --plot lives.svg
     """
 
@@ -47,7 +45,7 @@ def command() -> None:
 @click.option(
     "--by",
     type=click.Choice(["likelihood", "least-squares"]),
-    help="What is made small: the surprise at all machines, or the distance to those taken away, as in the paper.",
+    help="Maximum likelihood over all machines, or least squares over the preempted ones, as in the paper.",
 )
 @RUNS
 @LIMIT
@@ -67,8 +65,8 @@ def fit(
 ) -> None:
     """Fit a model to the lifetimes in FILE, to your own runs, or to FILE with your own runs beside it.
 
-    Machines that were given back count as alive up to then. Machine types, zones and times of launch become multiples
-    of the pooled hazard, near 1 where little was seen; with both FILE and --runs, your own machines do too.
+    Machines that were released are right-censored. Instance types, zones and launch times become multipliers of the
+    pooled hazard, near 1 where there is little data; with both FILE and --runs, your own machines get one too.
 
     \b
       shoestring lifetimes fit lifetimes.csv -o lives.json
@@ -80,7 +78,7 @@ def fit(
     from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.models.lifetimes.saved import fit_saved, with_own
 
-    only: dict[str, Any] = {"limit_s": _limit_s(limit), "machines": _words(machines), "zones": _words(zones)}
+    only: dict[str, Any] = {"limit_s": _limit_s(limit), "machines": _split(machines), "zones": _split(zones)}
     method: Method | None = None if by is None else "likelihood" if by == "likelihood" else "least_squares"
     own = of_runs(runs, store, **only) if runs else None
     if file is not None:
@@ -89,28 +87,30 @@ def fit(
     elif own is not None:
         saved = fit_saved(own, name, method)
     else:
-        raise SpecError("there is nothing to learn from", hint="give a file of lifetimes, or your own runs with --runs")
+        raise SpecError("there are no lifetimes to fit", hint="give a file of lifetimes, or your own runs with --runs")
     save(saved, output)
     click.echo(_about(saved))
     if saved.own is not None and own is not None:
         click.echo(
-            f"yours: {len(own)} machines, {saved.own.deaths:.0f} taken before the limit where {saved.own.expected:.1f}"
-            f" were to be expected: hazard x{saved.own_multiplier:.2f}"
+            f"yours: {len(own)} machines, {saved.own.deaths:.0f} preempted before the limit, "
+            f"{saved.own.expected:.1f} expected: hazard x{saved.own_multiplier:.2f}"
         )
     click.echo(f"saved to {output}")
     next_commands(f"shoestring lifetimes show {output}", *([f"shoestring lifetimes eval {file}"] if file else []))
 
 
-@command.command("show", short_help="Survival, risk and kinds of machines, of a saved model.")
+@command.command("show", short_help="Survival, hazard and multipliers of a saved model.")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--work", default="1h", show_default=True, metavar="TIME", help="A job that needs so long in one piece.")
-@click.option("--machine", default="", metavar="NAME", help="A machine of this type.  [default: all together]")
-@click.option("--zone", default="", metavar="NAME", help="A machine in this zone.")
-@click.option("--data", type=click.Path(path_type=Path), help="Draw these lifetimes beside it.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it there, by kind (SVG).")
+@click.option("--work", default="1h", show_default=True, metavar="TIME", help="Length of a job that cannot be split.")
+@click.option("--machine", default="", metavar="NAME", help="For this instance type.  [default: all pooled]")
+@click.option("--zone", default="", metavar="NAME", help="For this zone.")
+@click.option("--data", type=click.Path(path_type=Path), help="Plot these lifetimes beside it.")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a plot by instance type and zone (SVG)."
+)
 @JSON
 def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plot: Path | None, as_json: bool) -> None:
-    """How long do machines of the saved MODEL live, and how likely does a job end in time on one of an age?
+    """Show the survival function of the saved MODEL, and the risk that a job on a machine of each age is preempted.
 
     \b
       shoestring lifetimes show lives.json --work 6h
@@ -128,13 +128,13 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
     if plot is not None:
         draw_kinds(plot, saved, None if data is None else read_lifetimes(data, limit_s=saved.pooled.limit_s))
     if as_json:
-        told = {"name": saved.name, "by": saved.by, "mean_s": one.mean_s(), "work_s": work_s}
-        say_json(told | {"multiplier": saved.multiplier(machine, zone), "ages": rows, "kinds": _kinds(saved)})
+        plain = {"name": saved.name, "by": saved.by, "mean_s": one.mean_s(), "work_s": work_s}
+        say_json(plain | {"multiplier": saved.multiplier(machine, zone), "ages": rows, "kinds": _kinds(saved)})
         return
     click.echo(_about(saved))
-    click.echo(f"a machine lives {show_duration(one.mean_s())} on average")
+    click.echo(f"mean lifetime {show_duration(one.mean_s())}")
     click.echo("")
-    titles = ("age", "still there", "hazard an hour", f"gone within {work}", "lost on average", "left to live")
+    titles = ("age", "survival", "hazard per hour", f"gone within {work}", "expected loss", "expected left")
     cells = [
         (
             show_duration(row["age_s"]) if row["age_s"] else "new",
@@ -150,14 +150,16 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
         click.echo(line)
     _show_kinds(saved)
     if plot is not None:
-        click.echo(f"drew it to {plot}")
+        click.echo(f"wrote the plot to {plot}")
 
 
-@command.command("eval", short_help="Which model can be believed? Judged on machines it has not seen.")
+@command.command("eval", short_help="Compare models by cross-validation.")
 @FILE
-@click.option("--models", metavar="NAMES", help="By commas.  [default: all]")
-@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Parts to leave out in turn.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the models beside the data (SVG).")
+@click.option("--models", metavar="NAMES", help="Models, separated by commas.  [default: all]")
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Folds of the cross-validation."
+)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Plot the models beside the data (SVG).")
 @LIMIT
 @MACHINES
 @ZONES
@@ -172,10 +174,10 @@ def evaluate(
     zones: str | None,
     as_json: bool,
 ) -> None:
-    """Judge models on FILE: each part of the machines is foretold by a model that was fitted to the others.
+    """Cross-validate models on FILE: each fold is predicted by a model fitted to the other folds.
 
-    Machines that were launched on the same day stay in one part. Higher log-likelihoods are better; KS is the largest
-    distance between the shares foretold and counted, 0 at best. Machines that were given back count as alive in both.
+    Machines launched on the same day stay in one fold. Higher log-likelihoods are better; KS is the largest distance
+    between the predicted and the Kaplan-Meier survival, 0 at best. Released machines are right-censored in both.
 
     \b
       shoestring lifetimes eval lifetimes.csv
@@ -188,20 +190,20 @@ def evaluate(
     from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.units import show_duration
 
-    seen = read_lifetimes(file, limit_s=_limit_s(limit), machines=_words(machines), zones=_words(zones))
-    names = _words(models) or suitable(seen)
-    found = sorted(judged(seen, names, folds), key=lambda row: -row.log_likelihood)
+    seen = read_lifetimes(file, limit_s=_limit_s(limit), machines=_split(machines), zones=_split(zones))
+    names = _split(models) or suitable(seen)
+    scores = sorted(judged(seen, names, folds), key=lambda row: -row.log_likelihood)
     if plot is not None:
         draw_models(plot, seen, names)
     if as_json:
-        say_json([asdict(row) for row in found])
+        say_json([asdict(row) for row in scores])
         return
-    click.echo(f"{len(seen)} machines, {int(seen.taken.sum())} taken away, {int(seen.at_limit.sum())} at the limit")
-    cells = [(row.model, f"{row.log_likelihood:.3f}", f"{row.ks:.3f}", show_duration(row.mean_s)) for row in found]
-    for line in aligned([("model", "log-likelihood", "KS", "mean life"), *cells], to_the_left=1):
+    click.echo(f"{len(seen)} machines, {int(seen.revoked.sum())} preempted, {int(seen.at_limit.sum())} at the limit")
+    cells = [(row.model, f"{row.log_likelihood:.3f}", f"{row.ks:.3f}", show_duration(row.mean_s)) for row in scores]
+    for line in aligned([("model", "log-likelihood", "KS", "mean lifetime"), *cells], to_the_left=1):
         click.echo(line)
     if plot is not None:
-        click.echo(f"drew them to {plot}")
+        click.echo(f"wrote the plot to {plot}")
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -209,25 +211,26 @@ def _by_age(saved: SavedLifetimes, machine: str, zone: str, work_s: float) -> li
     import numpy as np
 
     model = saved.model_for(machine, zone)
-    ages = np.array([age for age in AGES_S if float(model.survival(age)) > NOBODY])
-    told = {
+    ages = np.array([age for age in AGES_S if float(model.survival(age)) > LEAST_SURVIVAL])
+    columns = {
         "age_s": ages,
         "survival": model.survival(ages),
-        # at age 0 some hazards are infinite: a minute later says what people want to know
+        # at age 0 some hazards are infinite: one minute later is more useful
         "hazard_per_h": model.hazard(np.maximum(ages, 60.0)) * 3600.0,
         "failure": model.failure_within(work_s, ages),
         "loss_s": model.expected_loss_s(work_s, ages),
         "left_s": model.expected_stay_s(np.inf, ages),
     }
-    return [{name: float(values[row]) for name, values in told.items()} for row in range(len(ages))]
+    return [{name: float(values[row]) for name, values in columns.items()} for row in range(len(ages))]
 
 
 AGES_S = tuple(hours * 3600.0 for hours in (0, 0.5, 1, 2, 4, 8, 12, 16, 20, 23, 36, 48, 96))
-NOBODY = 0.001
+LEAST_SURVIVAL = 0.001
+"""Ages that fewer machines reach are not shown."""
 
 
 def _kinds(saved: SavedLifetimes) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    plain: dict[str, Any] = {
         kinds.trait: {
             name: {"deaths": kind.deaths, "expected": kind.expected, "multiplier": kinds.multiplier(name)}
             for name, kind in kinds.kinds.items()
@@ -235,12 +238,12 @@ def _kinds(saved: SavedLifetimes) -> dict[str, Any]:
         for kinds in saved.kinds
     }
     if saved.own is not None:
-        told["own"] = {
+        plain["own"] = {
             "deaths": saved.own.deaths,
             "expected": saved.own.expected,
             "multiplier": saved.own_multiplier,
         }
-    return told
+    return plain
 
 
 def _show_kinds(saved: SavedLifetimes) -> None:
@@ -253,7 +256,7 @@ def _show_kinds(saved: SavedLifetimes) -> None:
         rows.append(("own", "", f"{saved.own.deaths:.0f}", f"{saved.own.expected:.1f}", f"x{saved.own_multiplier:.2f}"))
     if rows:
         click.echo("")
-        for line in aligned([("kind", "", "deaths", "expected", "hazard"), *rows], to_the_left=2):
+        for line in aligned([("group", "", "preempted", "expected", "hazard"), *rows], to_the_left=2):
             click.echo(line)
 
 
@@ -261,12 +264,12 @@ def _about(saved: SavedLifetimes) -> str:
     from shoestring.units import show_duration
 
     limit_s = saved.pooled.limit_s
-    limit = "" if limit_s is None else f", all at {show_duration(limit_s)} at the latest"
-    return f"{saved.name} from {saved.machines} machines, {saved.taken} of them taken away{limit}"
+    limit = "" if limit_s is None else f", limit {show_duration(limit_s)}"
+    return f"{saved.name} from {saved.machines} machines, {saved.taken} of them preempted{limit}"
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _words(text: str | None) -> list[str] | None:
+def _split(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 

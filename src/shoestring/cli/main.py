@@ -1,4 +1,4 @@
-"""`shoestring`: the group of commands, and what errors look like to people."""
+"""`shoestring`: the group of commands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -23,50 +23,55 @@ COMMANDS = (
     "stop",
     "serve",
     "submit",
-    "tell",
+    "report-metric",
     "market",
     "lifetimes",
 )
-"""In the order in which a newcomer meets them. Each has a module of its name in this package."""
+"""In the order in which a newcomer meets them. Each has a module of its name in this package, or one in `_MODULES`."""
+
+FORMER = ("tell",)
+"""Commands under a former name: still accepted, not shown in help."""
+
+_MODULES = {"report-metric": "tell"}
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-HELP = """Tune hyper-parameters, or run bags of jobs, on cheap machines that may be taken away: never a cent over the
-budget, never a minute past the deadline, and a receipt at the end.
+HELP = """Tune hyperparameters, or run bags of jobs, on cheap spot instances that can be preempted. Budget and deadline
+are hard: never a cent more, never a minute later. Preempted trials resume from their checkpoints.
 
 \b
-  shoestring demo                                   see it work, in half a minute
-  shoestring plan study.py --budget 20 --deadline 6h          what will it cost, will it be done in time?
-  shoestring run study.py                           on this machine, for nothing
+  shoestring demo                                   see it work in half a minute
+  shoestring plan study.py --budget 20 --deadline 6h          forecast cost and time
+  shoestring run study.py                           on this machine, free of charge
   shoestring run study.py --market modern --speedup 900 --budget 20 --deadline 6h
-  shoestring bag --over seed=0..99 -- ./simulate --seed {seed}          a job for each of a hundred seeds
+  shoestring bag --over seed=0..99 -- ./simulate --seed {seed}          one job per seed
   shoestring simulate study.py --budget 20 --deadline 6h --max-machines 64
-  shoestring status                                 how is it going?
+  shoestring status                                 progress of all runs
   shoestring report --html report.html              results and receipt
-  shoestring why 7                                  what happened to trial 7, and why
+  shoestring why 7                                  every decision about trial 7
 
-Runs live in ./.shoestring/NAME (elsewhere with --store or SHOESTRING_HOME). Interrupted by Ctrl-C or kill -9, the same
-command goes on where it was. A NAME left out means the run that was active last.
+Runs are stored in ./.shoestring/NAME (elsewhere with --store or SHOESTRING_HOME). After Ctrl-C or kill -9, run the same
+command again to resume. Without a NAME, commands use the most recently active run.
 
 \b
 Exit codes
-    0  all is well
-    1  a fault of shoestring or of a policy: the run is parked, nothing on record is lost
-    2  bad input, or a run that came to no result because of it: a sentence says what, and the way out
-  130  interrupted: paused and saved, the same command goes on
+    0  success
+    1  a bug in shoestring or in a policy: the run is parked, nothing on record is lost
+    2  bad input, or a run that ended without a result: the message says what is wrong and how to fix it
+  130  interrupted: trials are saved, the run is paused; the same command resumes it
 """
 
 
 class Shoestring(click.Group):
-    """Loads a command when it is named, and turns errors into sentences."""
+    """Imports a command on first use, and prints errors as a sentence and a hint."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in COMMANDS:
+        if name not in (*COMMANDS, *FORMER):
             return None
-        command: click.Command = import_module(f"shoestring.cli.{name}").command
+        command: click.Command = import_module(f"shoestring.cli.{_MODULES.get(name, name)}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -81,7 +86,7 @@ class Shoestring(click.Group):
 
 
 def explain_error(error: Exception) -> int:
-    """Say what went wrong, in words; returns the exit code."""
+    """Print the error and its hint; returns the exit code."""
     from shoestring.errors import PolicyError, ShoestringError
 
     if os.environ.get("SHOESTRING_DEBUG"):

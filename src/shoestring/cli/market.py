@@ -1,4 +1,4 @@
-"""`shoestring market`: learn from prices when machines are taken away, look at it, and judge what was learned."""
+"""`shoestring market`: fit, show and evaluate models of the preemption risk, from a price history."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from shoestring.models.revocation.saved import SavedModel
 
 PRICES = click.argument("prices", type=click.Path(path_type=Path))
-MACHINES = click.option("--machines", metavar="NAMES", help="Only these machine types, separated by commas.")
+MACHINES = click.option("--machines", metavar="NAMES", help="Only these instance types, separated by commas.")
 ZONES = click.option("--zones", metavar="NAMES", help="Only these zones, separated by commas.")
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same examples.")
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the examples.")
 EXAMPLES = click.option(
     "--examples",
     type=click.IntRange(min=200),
     default=30_000,
     show_default=True,
-    help="How many moments to learn from.",
+    help="Training examples.",
 )
 
 
-@click.group(short_help="When are machines taken away? Learn it from prices, look at it, judge it.")
+@click.group(short_help="How likely is a preemption? Fit, show and evaluate models on prices.")
 def command() -> None:
-    """How likely is it that a machine is taken away? Learned from a price history, for markets where price decides.
+    """How likely is a preemption? Learned from a price history, for markets where the price decides.
 
     PRICES is what `aws ec2 describe-spot-price-history --output json` prints, or the same records as JSON lines, CSV or
     parquet.
 
     \b
-      shoestring market eval prices.csv                    which model can be believed on this market?
-      shoestring market fit prices.csv -o model.json       train it on everything there is
+      shoestring market eval prices.csv                    compare models on this market
+      shoestring market fit prices.csv -o model.json       train on the whole history
       shoestring market show prices.csv --model model.json --max-price 0.05 --plot risk.svg
     """
 
@@ -56,7 +56,7 @@ def command() -> None:
     show_default=True,
     help="trees, logistic, frequency, prior, revpred or tributary.",
 )
-@click.option("--until", metavar="TIME", help="Learn from prices before this time only, e.g. 2016-04-01.")
+@click.option("--until", metavar="TIME", help="Train on prices before this time only, e.g. 2016-04-01.")
 @MACHINES
 @ZONES
 @EXAMPLES
@@ -73,9 +73,9 @@ def fit(
 ) -> None:
     """Train a model on the price history PRICES and save it as JSON.
 
-    Examples are moments of the history at which a machine could be had, with a maximum price drawn in several manners:
-    a little above the price, up to a fifth of the on-demand price above it, and the on-demand price itself. Only what
-    was recorded up to a moment is told to the model; the hours after it are the answer.
+    Examples are moments of the history at which a machine was available, with a maximum price sampled in several ways:
+    a little above the price, up to a fifth of the on-demand price above it, and the on-demand price itself. The model
+    sees only what was recorded up to that moment; the hours after it are the label.
 
     \b
       shoestring market fit prices.csv -o model.json
@@ -83,26 +83,24 @@ def fit(
     """
     from shoestring.analysis.revocation_training import read_markets, said_span, save, trained
 
-    markets = read_markets(prices, _words(machines), _words(zones))
+    markets = read_markets(prices, _split(machines), _split(zones))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
     save(saved, output)
     click.echo(
-        f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them revoked"
+        f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them preempted"
     )
     click.echo(f"prices from {said_span(saved)}; saved to {output}")
     next_commands(f"shoestring market show {prices} --model {output}", f"shoestring market eval {prices}")
 
 
-@command.command("show", short_help="Prices and the chance to lose a machine.")
+@command.command("show", short_help="Prices, and the probability of a preemption.")
 @PRICES
 @click.option("--model", type=click.Path(path_type=Path), help="A model saved by fit.  [default: the past frequency]")
-@click.option(
-    "--max-price", type=float, metavar="USD", help="The most you pay an hour.  [default: the on-demand price]"
-)
-@click.option("--within", default="1h", show_default=True, metavar="TIME", help="Gone within which time?")
-@click.option("--at", metavar="TIME", help="Asked at this time, e.g. 2016-04-01T12:00.  [default: the last record]")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the riskiest market there (SVG).")
-@click.option("--days", type=click.FloatRange(min=0.04), default=7.0, show_default=True, help="How much to draw.")
+@click.option("--max-price", type=float, metavar="USD", help="Maximum price per hour.  [default: the on-demand price]")
+@click.option("--within", default="1h", show_default=True, metavar="TIME", help="Horizon of the prediction.")
+@click.option("--at", metavar="TIME", help="Predict at this time, e.g. 2016-04-01T12:00.  [default: the last record]")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Plot the riskiest market (SVG).")
+@click.option("--days", type=click.FloatRange(min=0.04), default=7.0, show_default=True, help="Days to plot.")
 @MACHINES
 @ZONES
 @JSON
@@ -118,7 +116,7 @@ def show(
     zones: str | None,
     as_json: bool,
 ) -> None:
-    """What does each market of PRICES cost, and how likely is a machine gone within a time? Riskiest first.
+    """Show the price of each market of PRICES and the probability of a preemption within a time, riskiest first.
 
     \b
       shoestring market show prices.csv --model model.json
@@ -130,7 +128,7 @@ def show(
 
     within_s = parse_duration_s(within, "--within")
     saved = None if model is None else load(model)
-    known = read_markets(prices, _words(machines), _words(zones))
+    known = read_markets(prices, _split(machines), _split(zones))
     now, rows = markets_now(known, saved, max_price, within_s, _moment(at, "--at"))
     if plot is not None:
         draw_risk(plot, known, saved, rows[0], max_price, within_s, now, days * 86400.0)
@@ -139,17 +137,17 @@ def show(
         return
     _show_markets(rows, now, within)
     if saved is not None:
-        click.echo(f"chances by {saved.name}, trained on {said_span(saved)}{_seen(saved, now)}")
+        click.echo(f"probabilities by {saved.name}, trained on {said_span(saved)}{_seen(saved, now)}")
     if plot is not None:
-        click.echo(f"drew {rows[0].offer} to {plot}")
+        click.echo(f"plotted {rows[0].offer} to {plot}")
 
 
-@command.command("eval", short_help="Which model can be believed? Walks forward in time.")
+@command.command("eval", short_help="Compare models by walk-forward validation.")
 @PRICES
 @click.option("--models", default="trees,logistic,frequency", show_default=True, metavar="NAMES", help="By commas.")
-@click.option("--windows", type=click.IntRange(min=1), default=3, show_default=True, help="Stretches to judge by.")
+@click.option("--windows", type=click.IntRange(min=1), default=3, show_default=True, help="Test windows.")
 @click.option(
-    "--questions", type=click.IntRange(min=50), default=6_000, show_default=True, help="Asked in each of them."
+    "--questions", type=click.IntRange(min=50), default=6_000, show_default=True, help="Predictions per window."
 )
 @MACHINES
 @ZONES
@@ -167,11 +165,11 @@ def evaluate(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Judge models on PRICES as they would have done: each window is asked about with what came before it alone.
+    """Compare models on PRICES by walk-forward validation: each window is predicted from the history before it.
 
-    The last moment learned from is 61 minutes before the window. Skill is what counts: 1 is perfect, 0 as good as
-    knowing the share of machines that went, below 0 worse. Accuracy and F1 follow that share and say little. Figures
-    are averages over the windows; "worst" is the skill in the worst of them.
+    Training ends 61 minutes before the window. The Brier skill is what counts: 1 is perfect, 0 is as good as the base
+    rate of preemptions, below 0 is worse. Accuracy and F1 follow the base rate and say little. Scores are averages over
+    the windows; "worst" is the skill in the worst of them.
 
     \b
       shoestring market eval prices.csv
@@ -179,17 +177,18 @@ def evaluate(
     """
     from shoestring.analysis.revocation_training import judged, read_markets
 
-    known = read_markets(prices, _words(machines), _words(zones))
-    asked = {"count": windows, "examples": examples, "questions": questions, "seed": seed}
-    found = list(judged(known, _words(models) or (), MANNERS, **asked))
+    known = read_markets(prices, _split(machines), _split(zones))
+    options = {"count": windows, "examples": examples, "questions": questions, "seed": seed}
+    scores = list(judged(known, _split(models) or (), MAXIMA, **options))
     if as_json:
-        say_json([_plain(row) for row in found])
+        say_json([_plain(row) for row in scores])
         return
-    _show_judged(found)
+    _show_scores(scores)
 
 
-MANNERS = ("absolute", "relative", "on_demand")
-"""How maxima are drawn for judging: as printed, by the size of the machine, and as leases without a maximum have."""
+MAXIMA = ("absolute", "relative", "on_demand")
+"""How maximum prices are sampled for evaluation: as in the paper, relative to the on-demand price, and equal to it, as
+for leases without a maximum."""
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
     from shoestring.market.prices import utc
 
     click.echo(f"at {utc(now)}")
-    titles = ("machine", "zone", "price", "of on demand", "highest in a week", "maximum", f"gone within {within}")
+    titles = ("machine", "zone", "price", "of on-demand", "highest in a week", "maximum", f"gone within {within}")
     cells = [
         (
             row.offer.machine,
@@ -214,19 +213,19 @@ def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
         click.echo(line)
 
 
-def _show_judged(found: Sequence[WindowScore]) -> None:
+def _show_scores(found: Sequence[WindowScore]) -> None:
     if not found:
-        click.echo("no window has both machines that went and machines that stayed: nothing can be judged")
+        click.echo("no window has both preempted machines and others: nothing can be scored")
         return
     rows = []
-    known = sorted({(row.maxima, row.model) for row in found}, key=lambda pair: (MANNERS.index(pair[0]), pair[1]))
+    known = sorted({(row.maxima, row.model) for row in found}, key=lambda pair: (MAXIMA.index(pair[0]), pair[1]))
     for maxima, model in known:
         scores = [row.scores for row in found if (row.maxima, row.model) == (maxima, model)]
         means = {name: sum(getattr(one, name) for one in scores) / len(scores) for name in _FIGURES}
         rows.append(
             (maxima, model, *(f"{means[name]:.3f}" for name in _FIGURES), f"{min(s.skill for s in scores):.3f}")
         )
-    titles = ("maxima", "model", "revoked", "brier", "skill", "auc", "calibration", "accuracy", "f1", "worst")
+    titles = ("maxima", "model", "preempted", "brier", "skill", "auc", "calibration", "accuracy", "f1", "worst")
     for line in aligned([titles, *rows], to_the_left=2):
         click.echo(line)
 
@@ -235,7 +234,7 @@ _FIGURES = ("base_rate", "brier", "skill", "auc", "calibration_error", "accuracy
 
 
 def _seen(saved: SavedModel, now: float) -> str:
-    return ": it has seen what came after" if now < saved.trained_until else ""
+    return ": it was trained on later prices too" if now < saved.trained_until else ""
 
 
 def _plain(row: WindowScore) -> dict[str, Any]:
@@ -247,12 +246,12 @@ def _plain(row: WindowScore) -> dict[str, Any]:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _words(text: str | None) -> list[str] | None:
+def _split(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _moment(text: str | None, option: str) -> float | None:
-    """UTC seconds of a date or time as people write it."""
+    """UTC seconds of a date or time in ISO format."""
     from datetime import UTC, datetime
 
     from shoestring.errors import SpecError

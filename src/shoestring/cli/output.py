@@ -1,4 +1,4 @@
-"""What commands print: results, and what to type next."""
+"""What commands print: results, and the commands to type next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def next_commands(*commands: str) -> None:
 
 
 def aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
-    """Cells in columns: so many from the left as words, the others as numbers."""
+    """Cells in columns: the first `to_the_left` are text, left-aligned; the others are numbers, right-aligned."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join(
@@ -51,7 +51,7 @@ def show_study(study: Study) -> None:
 
 
 def _show_answer(study: Study) -> None:
-    """What to use, and of every limit whether it holds, on a line each."""
+    """The recommended configuration, and one line per constraint: whether it is satisfied."""
     answer = study.answer
     if answer is None:
         return
@@ -73,7 +73,7 @@ def _jobs_done(study: Study) -> str:
 
 
 def _show_receipt(receipt: Receipt) -> None:
-    """Boxes and bold only on a terminal; plain text where it may be read by a program."""
+    """Bold and colours only on a terminal; plain text where a program may read it."""
     if not sys.stdout.isatty():
         click.echo(str(receipt))
         return
@@ -95,6 +95,6 @@ def _show_receipt(receipt: Receipt) -> None:
 
 
 def about(study: Study, store: str | None) -> str:
-    """How to name this run in another command."""
+    """The arguments that name this run in another command."""
     place = f" --store {shlex.quote(store)}" if store else ""
     return f"{shlex.quote(study.name if study.folder is None else study.folder.name)}{place}"

@@ -1,4 +1,4 @@
-"""`shoestring plan`: what it would cost and whether it would be done in time, before anything is spent."""
+"""`shoestring plan`: forecast cost and time by simulation, before anything is spent."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from shoestring.world.sim.workload import Workload
 
 TITLES = ("recipe", "cost p50", "p90", "done p50", "misses deadline", "out of money", "best value")
-OF_ALL = ("placement", "checkpointing", "every_s")
-"""Options that every recipe has: other recipes are compared with these as they are, and their own as usual."""
+SHARED_OPTIONS = ("placement", "checkpointing", "every_s")
+"""Options that every recipe has: compared recipes keep these, and use the defaults of their own."""
 
 
-@click.command(short_help="What will it cost, and will it be done in time?")
+@click.command(short_help="Forecast cost, time and the risk of missing the deadline.")
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
-@click.option("--compare", metavar="NAMES", help="Other recipes to forecast beside it, separated by commas.")
-@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="How often it is simulated.")
-@click.option("--like", metavar="NAME", help="Trials behave as in this earlier run.  [default: this run's, if any]")
-@click.option("--seconds-per-step", type=float, help="How long a step takes on four cores.")
-@click.option("--checkpoint-gb", type=float, help="How large a checkpoint is.")
+@click.option("--compare", metavar="NAMES", help="Other recipes to forecast, separated by commas.")
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="Simulations per recipe.")
+@click.option(
+    "--like", metavar="NAME", help="Take learning curves and speed from this earlier run.  [default: this run, if any]"
+)
+@click.option("--seconds-per-step", type=float, help="Duration of a step on four cores.")
+@click.option("--checkpoint-gb", type=float, help="Size of a checkpoint in GB.")
 @JSON
 def command(
     file: Path,
@@ -44,12 +46,12 @@ def command(
     checkpoint_gb: float | None,
     **options: Any,
 ) -> None:
-    """What would FILE cost, and would it be done by its deadline? Nothing is run, nothing is kept.
+    """Forecast what FILE will cost and whether it meets its deadline. No code is run, nothing is stored.
 
     A recipe that plans (seer, rubberband, ...) shows its plan stage by stage: trials, slots, machines, dollars. Every
-    recipe is then simulated --runs times, each time on another market, and the outcomes are summed up: what half of
-    the runs cost (p50), what nine in ten do not exceed (p90), how many the deadline or the budget ended with work left.
-    Under the table it says what is sure and what is guessed.
+    recipe is then simulated --runs times, each time with another seed of the market: median cost (p50), the cost that
+    nine in ten simulations stay below (p90), and how many hit the deadline or the budget with work left. Notes under
+    the table say which inputs are measured and which are guessed.
 
     \b
       shoestring plan study.py --budget 20 --deadline 6h
@@ -59,12 +61,12 @@ def command(
     from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
-    said = overrides(options)
-    asked = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
-    if given := {name: value for name, value in asked.items() if value is not None}:
-        said["simulate"] = given
+    fields = overrides(options)
+    simulation = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
+    if given := {name: value for name, value in simulation.items() if value is not None}:
+        fields["simulate"] = given
     planner = _Planner(runs, [word.strip() for word in (compare or "").split(",") if word.strip()])
-    run_file(file, CliContext(overrides=said, mode="simulate", handler=planner, say=_to_people))
+    run_file(file, CliContext(overrides=fields, mode="simulate", handler=planner, say=_to_stderr))
     if as_json:
         plain = [_plain(name, found, rests_on) for name, found, rests_on in planner.found]
         say_json(plain[0] if len(plain) == 1 else plain)
@@ -75,33 +77,33 @@ def command(
 
 
 class _Planner:
-    """Forecasts each study that the file asks for, with the recipes it is compared with."""
+    """Forecasts each study of the file, with the recipes it is compared with."""
 
     def __init__(self, runs: int, others: Sequence[str]) -> None:
         self._runs, self._others = runs, others
         self.found: list[tuple[str, list[Forecast | _Impossible], dict[str, str]]] = []
 
-    def __call__(self, asked: RunRequest) -> Study:
+    def __call__(self, request: RunRequest) -> Study:
         from shoestring import recipes
         from shoestring.errors import SpecError
         from shoestring.runs.forecast import forecast
         from shoestring.runs.launch import workload_of
 
-        recipes.build(asked.spec)  # what cannot be is refused before anything is said about the rest
-        others = [(recipe, _with(asked, recipe)) for recipe in self._others]
-        workload = workload_of(asked)
-        own, study = forecast(asked, workload, self._runs, self._watched(asked.spec.recipe))
+        recipes.build(request.spec)  # an impossible request is refused before the other recipes are forecast
+        others = [(recipe, _with(request, recipe)) for recipe in self._others]
+        workload = workload_of(request)
+        own, study = forecast(request, workload, self._runs, self._progress(request.spec.recipe))
         rows: list[Forecast | _Impossible] = [own]
         for recipe, other in others:
             try:
-                rows.append(forecast(other, workload, self._runs, self._watched(recipe))[0])
+                rows.append(forecast(other, workload, self._runs, self._progress(recipe))[0])
             except SpecError as error:
                 rows.append(_Impossible(recipe, error))
-        self.found.append((asked.spec.name, rows, _rests_on(asked, workload)))
+        self.found.append((request.spec.name, rows, _rests_on(request, workload)))
         return study
 
-    def _watched(self, recipe: str) -> Any:
-        """On a terminal, a long wait shows what it waits for."""
+    def _progress(self, recipe: str) -> Any:
+        """Shows progress, on a terminal only."""
         if not sys.stderr.isatty():
             return lambda _done: None
 
@@ -114,51 +116,51 @@ class _Planner:
 
 
 class _Impossible:
-    """A recipe that cannot do what was asked, and why."""
+    """A recipe that cannot meet the request, and why."""
 
     def __init__(self, recipe: str, error: Exception) -> None:
         self.recipe, self.error = recipe, error
 
 
-def _with(asked: RunRequest, recipe: str) -> RunRequest:
-    """The same with another recipe. A name nobody knows is refused here; one that cannot do it is only shown so."""
+def _with(request: RunRequest, recipe: str) -> RunRequest:
+    """The same request with another recipe. An unknown name is refused here; an infeasible one is shown as such."""
     from dataclasses import replace
 
     from msgspec.structs import replace as amended
 
     from shoestring import recipes
 
-    shared = {name: value for name, value in asked.spec.options.items() if name in OF_ALL}
-    spec = amended(asked.spec, recipe=recipe, options=shared)
+    shared = {name: value for name, value in request.spec.options.items() if name in SHARED_OPTIONS}
+    spec = amended(request.spec, recipe=recipe, options=shared)
     recipes.build(amended(spec, listings=()))
-    return replace(asked, spec=spec)
+    return replace(request, spec=spec)
 
 
-def _rests_on(asked: RunRequest, workload: Workload) -> dict[str, str]:
-    """What the forecast rests on: what is sure, and what is guessed."""
+def _rests_on(request: RunRequest, workload: Workload) -> dict[str, str]:
+    """What the forecast rests on: which inputs are known, and which are guessed."""
     from shoestring.runs.sim_workload import GUESSED_STEP_S
     from shoestring.units import show_bytes, show_duration
     from shoestring.world.sim.workload import CurveTable
 
-    known = {"prices": f"those of {asked.market.prices}", "free": "this machine costs nothing"}
-    drawn = f"list prices are real; spot prices and interruptions are drawn ({asked.market.kind})"
-    prices = known.get(asked.market.kind, drawn)
-    seen = isinstance(workload.curve, CurveTable)
-    if "seconds_per_step" in asked.simulation:
-        speed = f"a step takes {asked.simulation['seconds_per_step']:g} s on four cores, as you said"
+    known = {"prices": f"those of {request.market.prices}", "free": "this machine is free of charge"}
+    synthetic = f"list prices are real; spot prices and preemptions are synthetic ({request.market.kind})"
+    prices = known.get(request.market.kind, synthetic)
+    recorded = isinstance(workload.curve, CurveTable)
+    if "seconds_per_step" in request.simulation:
+        speed = f"a step takes {request.simulation['seconds_per_step']:g} s on four cores, as given"
     else:
-        guess = f"guessed, {GUESSED_STEP_S:g} s a step on four cores: say --seconds-per-step"
-        speed = "as in the earlier run" if seen else guess
-    curves = "as in the earlier run" if seen else "guessed: do not believe the best value"
+        guess = f"guessed, {GUESSED_STEP_S:g} s a step on four cores: give --seconds-per-step"
+        speed = "as in the earlier run" if recorded else guess
+    curves = "as in the earlier run" if recorded else "guessed: do not trust the best value"
     rests_on = {"prices": prices, "speed": speed, "curves": curves}
-    if "checkpoint_gb" in asked.simulation and (limit := _tightest(asked, workload)) is not None:
-        enough = "" if limit.is_kept else ": work since the last periodic save is lost at every revocation"
+    if "checkpoint_gb" in request.simulation and (limit := _tightest(request, workload)) is not None:
+        enough = "" if limit.is_kept else ": work since the last periodic save is lost at every preemption"
         rests_on["saves"] = f"{show_bytes(limit.size_bytes)} in {show_duration(limit.save_s)}; {limit.allows}{enough}"
     return rests_on
 
 
-def _tightest(asked: RunRequest, workload: Workload) -> NoticeLimit | None:
-    """The checkpoints that were asked for, on the machine whose notice leaves them least time."""
+def _tightest(request: RunRequest, workload: Workload) -> NoticeLimit | None:
+    """The requested checkpoint size, on the machine whose preemption notice leaves the least time to save it."""
     from shoestring.policies.checkpointing.notice_limit import NoticeLimit
     from shoestring.world.sim.workload import Latencies
 
@@ -166,11 +168,11 @@ def _tightest(asked: RunRequest, workload: Workload) -> NoticeLimit | None:
     limits = [
         NoticeLimit(
             listing.notice_s,
-            workload.seconds_per_step({}, listing, asked.spec.slots),
+            workload.seconds_per_step({}, listing, request.spec.slots),
             int(gb * 1e9),
             Latencies().save_s(gb),
         )
-        for listing in asked.spec.listings
+        for listing in request.spec.listings
         if listing.offer.spot
     ]
     return max(limits, key=lambda limit: limit.short_by_s, default=None)
@@ -190,7 +192,7 @@ def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str,
     for other in rows:
         if isinstance(other, _Impossible):
             click.echo(f"{other.recipe}: {other.error}")
-    click.echo(f"from {forecasts[0].count} simulations, each on another market. What they rest on:")
+    click.echo(f"from {forecasts[0].count} simulations, each on another market. Assumptions:")
     for line in aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
         click.echo(line)
 
@@ -230,5 +232,5 @@ def _plain(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str
     }
 
 
-def _to_people(text: str) -> None:
+def _to_stderr(text: str) -> None:
     click.echo(text, err=True)

@@ -1,4 +1,4 @@
-"""`shoestring report`: results and receipt, on the terminal or as a page."""
+"""`shoestring report`: results and receipt, on the terminal or as an HTML page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
 
-@click.command(short_help="The results and the receipt.")
+@click.command(short_help="Show results and receipt, or write an HTML report.")
 @NAME
 @STORE
 @JSON
-@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write a page instead.")
-@click.option("--log", is_flag=True, help="Also print every decision, in words.")
+@click.option(
+    "--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML page instead."
+)
+@click.option("--log", is_flag=True, help="Also print every decision and its reason.")
 def command(name: str | None, store: str | None, as_json: bool, html: Path | None, log: bool) -> None:
-    """The best trial and the receipt of the run NAME, finished or not.
+    """Show the best trial and the receipt of the run NAME, finished or not.
 
     \b
       shoestring report
@@ -37,7 +39,7 @@ def command(name: str | None, store: str | None, as_json: bool, html: Path | Non
     if as_json:
         say_json(study.to_plain())
         return
-    click.echo(f"{study.name}: {study.status}{f', {study.state.ending}' if study.state.ending else ''}")
+    click.echo(f"{study.name}: {study.status}{f', {study.status_detail}' if study.status_detail else ''}")
     show_study(study)
     if log:
         click.echo("")

@@ -1,4 +1,4 @@
-"""`shoestring run`: run a study or a bag, on from where it was."""
+"""`shoestring run`: run or resume a study or a bag."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoestring.report.study import Study
 
 
-@click.command(short_help="Run a study, or go on with it.")
+@click.command(short_help="Run or resume a study.")
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
 @PLACE
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def command(file: Path, as_json: bool, **options: Any) -> None:
     """Run what FILE describes: a Python file that calls tune() or run_bag(), or a .yaml or .toml spec.
 
-    Options override what the file says. Interrupted, the same command goes on; given again with a larger --budget or
-    a later --deadline, it goes on with those.
+    Options override the file. After an interruption, run the same command again to resume; with a larger --budget or a
+    later --deadline it resumes with those.
 
     \b
       shoestring run study.py
@@ -36,47 +36,49 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
     from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
-    said = overrides(options)
-    if said.get("on") == "local" and "market" not in said:
-        said |= {"market": "free", "speedup": 1.0}
-    prompt = CliContext(overrides=said, say=lambda text: click.echo(text, err=True))
-    show_outcome(run_file(file, prompt), options["store"], as_json)
+    fields = overrides(options)
+    if fields.get("on") == "local" and "market" not in fields:
+        fields |= {"market": "free", "speedup": 1.0}
+    context = CliContext(overrides=fields, say=lambda text: click.echo(text, err=True))
+    show_outcome(run_file(file, context), options["store"], as_json)
 
 
 def show_outcome(studies: Sequence[Study], store: str | None, as_json: bool) -> None:
-    """What came of it, for people or for scripts; exit code 2 if nothing did."""
+    """Print the results as text or JSON; exit code 2 if there are none."""
     if as_json:
         say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])
     else:
         for study in studies:
             show_study(study)
-        _what_next(studies[-1], store)
-    if not all(_came_to_something(study) for study in studies):
+        _suggest_next(studies[-1], store)
+    if not all(_has_result(study) for study in studies):
         raise click.exceptions.Exit(BAD_INPUT)
 
 
-def _what_next(study: Study, store: str | None) -> None:
+def _suggest_next(study: Study, store: str | None) -> None:
     best, name = study.best, about(study, store)
     look = f"export {name} -o results.csv" if study.spec.kind == "bag" else f"report {name} --html report.html"
     next_commands(f"shoestring {look}", f"shoestring why {0 if best is None else best.number} {name}")
 
 
-def _came_to_something(study: Study) -> bool:
-    """A study has a best trial, a bag a finished job; else the reason goes to the error stream."""
+def _has_result(study: Study) -> bool:
+    """A study has a best trial, a bag a finished job; otherwise the reason is printed to stderr."""
     state = study.state
     if state.best is not None or (study.spec.kind == "bag" and state.by_status["finished"]):
         return True
     answer = study.answer
     if answer is not None and answer.feasible:
         return True
-    trouble = [job.detail for job in state.jobs.values() if job.detail]
+    reasons = [job.detail for job in state.jobs.values() if job.detail]
     if answer is not None:
-        trouble.append(answer.why)
+        reasons.append(answer.why)
     elif any(len(job.values) for job in state.jobs.values()):
-        trouble.append(f"every value of {study.metric} that was reported is NaN")
-    reason = trouble[-1] if trouble else state.ending
-    click.echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial got anywhere'}", err=True)
+        reasons.append(f"every reported value of {study.metric} is NaN")
+    reason = reasons[-1] if reasons else state.ending
+    click.echo(
+        f"shoestring: {study.name} ended without a result: {reason or 'no trial has reported a value'}", err=True
+    )
     if state.by_status["failed"]:
         where = f" in {study.folder.path}/segments/*/log.txt" if study.folder is not None else ""
-        click.echo(f"  {state.by_status['failed']} trials failed; what they printed is{where}", err=True)
+        click.echo(f"  {state.by_status['failed']} trials failed; their output is{where}", err=True)
     return False

@@ -1,4 +1,4 @@
-"""`shoestring status`: how runs are going, without disturbing them."""
+"""`shoestring status`: progress of runs, read from their journals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from shoestring.report.study import Study
 
 
-@click.command(short_help="How is it going? One line per run.")
+@click.command(short_help="Progress, cost and time of each run, one line each.")
 @NAME
 @STORE
 @JSON
 def command(name: str | None, store: str | None, as_json: bool) -> None:
-    """How is it going? One line for the run NAME, or for all of them.
+    """Show progress, cost, time and preemptions of the run NAME, or of all runs, one line each.
 
     \b
       shoestring status
@@ -37,15 +37,15 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
     for study in studies:
         _look_up_prices(study)
         click.echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
-        if study.state.ending:
-            click.echo(f"  {study.state.ending}")
+        if study.status_detail:
+            click.echo(f"  {study.status_detail}")
         for warning in study.receipt.warnings:
             click.echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")
 
 
 def _look_up_prices(study: Study) -> None:
-    """What machines that still run have cost is on no bill yet: it is worked out from the prices of their market."""
+    """Machines that still run are not billed yet: their cost so far is computed from the prices of their market."""
     from shoestring.errors import ShoestringError
     from shoestring.runs.drive import read_site
 
@@ -54,4 +54,4 @@ def _look_up_prices(study: Study) -> None:
     try:
         study.state.feed = read_site(study.folder).market.open(study.spec.deadline_s).feed
     except ShoestringError:
-        pass  # a price file that was moved: bills alone are shown
+        pass  # a price file that was moved: only billed cost is shown

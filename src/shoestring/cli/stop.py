@@ -1,4 +1,4 @@
-"""`shoestring stop`: end a run for good, from any shell."""
+"""`shoestring stop`: stop a run for good, from any shell."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from shoestring.cli.output import about, next_commands, show_study
 PATIENCE_S = 60.0
 
 
-@click.command(short_help="End a run: save, give the machines back, conclude.")
+@click.command(short_help="Stop a run for good: save trials, release machines.")
 @NAME
 @STORE
 def command(name: str | None, store: str | None) -> None:
-    """End the run NAME for good: trials are saved, machines given back, and the receipt is final.
+    """Stop the run NAME for good: trials are saved, machines are released, and the receipt is final.
 
-    Works from any shell: a controller that is running is asked to; if there is none, this command does it. To pause
+    Works from any shell: a running controller receives the request; without one, this command does it. To pause
     instead, press Ctrl-C where it runs.
     """
     from shoestring.errors import JournalTaken
@@ -36,11 +36,13 @@ def command(name: str | None, store: str | None) -> None:
             conclude(folder)
         except JournalTaken:
             post_request(folder.path, "stop")
-            click.echo(f"asked the controller of {study.name} to stop", err=True)
+            click.echo(f"stop requested from the controller of {study.name}", err=True)
             until = time.monotonic() + PATIENCE_S
             while not study.refresh().state.concluded and time.monotonic() < until:
                 time.sleep(0.2)
         if not study.refresh().state.concluded:
-            click.echo(f"{study.name} is still winding down; its machines end by themselves in any case")
+            click.echo(
+                f"{study.name} is still winding down; its machines end at the latest when their prepaid time is over"
+            )
     show_study(study)
     next_commands(f"shoestring report {about(study, store)}", f"shoestring export {about(study, store)} -o trials.csv")

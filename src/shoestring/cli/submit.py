@@ -1,4 +1,4 @@
-"""`shoestring submit`: a spec file to a service."""
+"""`shoestring submit`: submit a spec file to a service."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from shoestring.cli.options import JSON
 from shoestring.cli.output import say_json
 
 
-@click.command(short_help="Send a spec file to a service.")
+@click.command(short_help="Submit a spec file to a service.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "url", metavar="URL", default="http://127.0.0.1:8765", show_default=True, help="The service.")
-@click.option("--name", metavar="NAME", help="The run's name.  [default: that of the file]")
-@click.option("--simulate", is_flag=True, help="In virtual time, for nothing.")
+@click.option(
+    "--to", "url", metavar="URL", default="http://127.0.0.1:8765", show_default=True, help="Address of the service."
+)
+@click.option("--name", metavar="NAME", help="Name of the run.  [default: the file's name]")
+@click.option("--simulate", is_flag=True, help="Simulate it in virtual time, free of charge.")
 @click.option("--wait", is_flag=True, help="Until it is over; exit code 2 if it came to no end.")
 @JSON
 def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, as_json: bool) -> None:
     """Submit the .yaml or .toml spec FILE to a service (shoestring serve). The token comes from SHOESTRING_TOKEN.
 
-    Commands and paths in it are those of the service's machine; the rows of a table are sent along. The same file again
-    is the same run.
+    Commands and paths in it refer to the service's machine; the rows of a table are sent along. Submitting the same
+    file again returns the same run.
 
     \b
       shoestring submit bag.yaml --wait
@@ -48,5 +50,5 @@ def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, 
         click.echo(f"{run['id']}: {run['status']}{progress}")
         if run["trouble"]:
             click.echo(f"  {run['trouble']}")
-    if wait and run["status"] != "concluded":
+    if wait and run["phase"] != "concluded":
         raise click.exceptions.Exit(BAD_INPUT)

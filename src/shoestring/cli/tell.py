@@ -1,19 +1,19 @@
-"""`shoestring tell`: how a shell program reports."""
+"""`shoestring report-metric`: report metrics from a shell program."""
 
 from __future__ import annotations
 
 import click
 
 
-@click.command(short_help="For programs being run: report a value.")
+@click.command(short_help="Report metrics from inside a trial's program.")
 @click.argument("values", nargs=-1, required=True, metavar="step=N METRIC=VALUE...")
 def command(values: tuple[str, ...]) -> None:
-    """Report how a job goes, from inside a program that shoestring runs.
+    """Report metrics of a step, from inside a program that shoestring runs.
 
-    Printing a line {"step": 3, "loss": 0.2} does the same.
+    Printing the line {"step": 3, "loss": 0.2} does the same.
 
     \b
-      shoestring tell step=3 loss=0.2 accuracy=0.91
+      shoestring report-metric step=3 loss=0.2 accuracy=0.91
     """
     from shoestring.errors import SpecError
     from shoestring.worker.report import report_from_shell
@@ -26,8 +26,12 @@ def command(values: tuple[str, ...]) -> None:
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise SpecError(f"{text!r} is not NAME=NUMBER", hint="for example: shoestring tell step=3 loss=0.2")
+            raise SpecError(
+                f"{text!r} is not NAME=NUMBER", hint="for example: shoestring report-metric step=3 loss=0.2"
+            )
     step = numbers.pop("step", None)
     if step is None or not step.is_integer() or not numbers:
-        raise SpecError("a report needs a whole step and a value", hint="for example: shoestring tell step=3 loss=0.2")
+        raise SpecError(
+            "a report needs a whole step and a value", hint="for example: shoestring report-metric step=3 loss=0.2"
+        )
     report_from_shell(int(step), numbers)

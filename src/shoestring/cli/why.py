@@ -1,4 +1,4 @@
-"""`shoestring why`: what happened to a trial, when, and why."""
+"""`shoestring why`: every event and decision about a trial, with reasons."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import say_json
 
 
-@click.command(short_help="What happened to a trial, when, and why.")
+@click.command(short_help="Explain a trial: when and why it was promoted, moved, preempted, pruned.")
 @click.argument("trial", type=int)
 @NAME
 @STORE
 @JSON
 def command(trial: int, name: str | None, store: str | None, as_json: bool) -> None:
-    """Every decision about trial number TRIAL of the run NAME, in words. Times count from the start of the run.
+    """Explain every decision about trial number TRIAL of the run NAME. Times count from the start of the run.
 
     \b
       shoestring why 17
@@ -24,10 +24,10 @@ def command(trial: int, name: str | None, store: str | None, as_json: bool) -> N
     from shoestring.runs.folder import find_run
 
     study = Study.in_folder(find_run(name, store))
-    story = study.why(trial)
+    explanation = study.why(trial)
     if as_json:
-        say_json([{"since_start_s": line.since_start_s, "text": line.text} for line in story])
+        say_json([{"since_start_s": line.since_start_s, "text": line.text} for line in explanation])
         return
     row = study.trials[trial]
     click.echo(f"trial {trial} of {study.name}: {row.status} at step {row.step}")
-    click.echo(str(story))
+    click.echo(str(explanation))

@@ -1,4 +1,4 @@
-"""The demo: a real study on machines that are taken away, then the same study simulated at the size of a cloud."""
+"""The demo: a real study on machines that are preempted, then the same study simulated on 64 machines."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Say = Callable[[str], None]
 
 
 def demo(say: Say, store: str | Path | None = None) -> Study:
-    """Run both parts, telling how they went; returns the real one."""
+    """Run both parts and print their results; returns the real study."""
     say(
-        "A study of 24 trials on real processes, on machines that will be taken away "
-        f"(1 market hour = {HOUR_S:.0f} s): reading noisy digits.\n"
+        "A study of 24 trials on real processes, on machines that will be preempted "
+        f"(1 market hour = {HOUR_S:.0f} s): classify noisy digits.\n"
     )
     _clear(store)
     study = tune(
@@ -48,10 +48,10 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
         wind_down_s=900,
         options={"grace_steps": 9, "every_s": 1800},
     )
-    _tell(study, say)
+    _show(study, say)
     say(
-        "\nThe same study at the size of a cloud, in virtual time: 256 trials on up to 64 machines, "
-        "which behave as those did.\n"
+        "\nThe same study in virtual time, at the scale of a cloud: 256 trials on up to 64 machines, "
+        "with the learning curves recorded above.\n"
     )
     began = time.perf_counter()
     larger = simulate(
@@ -68,20 +68,20 @@ def demo(say: Say, store: str | Path | None = None) -> Study:
         options={"grace_steps": 9, "every_s": 1800},
     )
     took_s = time.perf_counter() - began
-    _tell(larger, say)
+    _show(larger, say)
     say(f"({larger.state.seq:,} events in {took_s:.1f} s)\n")
     return study
 
 
-def _tell(study: Study, say: Say) -> None:
-    if not LiveLine().shown:  # else it stands there already
+def _show(study: Study, say: Say) -> None:
+    if not LiveLine().shown:  # on a terminal it is there already
         say(f" {line_of(study.state)}")
     say(f" best  {study.best}\n")
     say(str(study.receipt))
 
 
 def _clear(store: str | Path | None) -> None:
-    """A demo that came to its end makes room for the next; one that was interrupted goes on."""
+    """A finished demo is deleted for the next one; an interrupted one is resumed."""
     folder = run_folder(NAME, store)
     if folder.exists() and Study.in_folder(folder).state.concluded:
         with closing(SqliteJournal.open(folder.journal)):

@@ -1,11 +1,11 @@
-"""Learn to read blurred, shifted, noisy digits: a small network, trained with NumPy alone.
+"""Classify blurred, shifted, noisy digits: a small network, trained with NumPy alone.
 
-    shoestring run examples/digits.py                                   # on this machine, for nothing
+    shoestring run examples/digits.py                                   # on this machine, free of charge
     shoestring run examples/digits.py --market modern --speedup 900 --budget 5 --deadline 8h
     shoestring simulate examples/digits.py --budget 20 --deadline 6h --trials 256 --max-machines 64
 
-Five lines of `train` make it revocable: the checkpoint, `steps`, `report`, and the block under `save`. NumPy is
-imported where it is used: the process that only conducts the study does not need it.
+Five lines of `train` make it preemptible: the checkpoint, `steps`, `report`, and the block under `save`. NumPy is
+imported where it is used: the controller process does not need it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import shoestring as ss
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small trainings side by side: one core each is fastest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small trials in parallel: one core each is fastest
 
 SPACE = {
     "lr": ss.log(1e-3, 3.0),
@@ -42,24 +42,27 @@ def train(trial: ss.Trial) -> None:
         "out": rng.normal(0, 0.3, (width, 10)),
         "out_bias": np.zeros(10),
     }
-    speeds = {name: np.zeros_like(weight) for name, weight in weights.items()}
+    velocities = {name: np.zeros_like(weight) for name, weight in weights.items()}
     if trial.checkpoint:
         saved = np.load(trial.checkpoint / "net.npz")
         weights = {name: saved[name] for name in weights}
-        speeds = {name: saved[f"speed_{name}"] for name in speeds}
+        velocities = {name: saved[f"velocity_{name}"] for name in velocities}
     for step in trial.steps():
         order = np.random.default_rng(step).permutation(len(train_x))
         for batch in np.array_split(order, len(order) // int(trial["batch"])):  # type: ignore[arg-type]
-            descend(weights, speeds, train_x[batch], train_y[batch], trial)
+            descend(weights, velocities, train_x[batch], train_y[batch], trial)
         trial.report(error=float((predict(weights, test_x)[1].argmax(1) != test_y).mean()))
         with trial.save() as folder:
             if folder:
-                state: dict[str, Any] = {**weights, **{f"speed_{name}": speed for name, speed in speeds.items()}}
+                state: dict[str, Any] = {
+                    **weights,
+                    **{f"velocity_{name}": velocity for name, velocity in velocities.items()},
+                }
                 np.savez(folder / "net.npz", **state)
 
 
 def digits(count: int, seed: int) -> tuple[Any, Any]:
-    """Pictures of 8 by 6 pixels, and which digit each shows."""
+    """Images of 8 by 6 pixels, and their labels."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -74,27 +77,27 @@ def digits(count: int, seed: int) -> tuple[Any, Any]:
 
 
 def predict(weights: dict[str, Any], x: Any) -> tuple[Any, Any]:
-    """What the hidden layer makes of pictures, and how likely each digit is."""
+    """Activations of the hidden layer, and the probability of each digit."""
     import numpy as np
 
     hidden = np.tanh(x @ weights["hidden"] + weights["hidden_bias"])
     scores = hidden @ weights["out"] + weights["out_bias"]
-    likely = np.exp(scores - scores.max(1, keepdims=True))
-    return hidden, likely / likely.sum(1, keepdims=True)
+    odds = np.exp(scores - scores.max(1, keepdims=True))
+    return hidden, odds / odds.sum(1, keepdims=True)
 
 
-def descend(weights: dict[str, Any], speeds: dict[str, Any], x: Any, y: Any, trial: ss.Trial) -> None:
+def descend(weights: dict[str, Any], velocities: dict[str, Any], x: Any, y: Any, trial: ss.Trial) -> None:
     """One step of gradient descent with momentum, on one batch."""
     import numpy as np
 
-    hidden, blame = predict(weights, x)
-    blame[np.arange(len(y)), y] -= 1
-    blame /= len(y)
-    back = blame @ weights["out"].T * (1 - hidden**2)
-    slopes = {"hidden": x.T @ back, "hidden_bias": back.sum(0), "out": hidden.T @ blame, "out_bias": blame.sum(0)}
-    for name, slope in slopes.items():
-        speeds[name] = trial["momentum"] * speeds[name] - trial["lr"] * (slope + trial["l2"] * weights[name])
-        weights[name] = weights[name] + speeds[name]
+    hidden, error = predict(weights, x)
+    error[np.arange(len(y)), y] -= 1
+    error /= len(y)
+    back = error @ weights["out"].T * (1 - hidden**2)
+    gradients = {"hidden": x.T @ back, "hidden_bias": back.sum(0), "out": hidden.T @ error, "out_bias": error.sum(0)}
+    for name, gradient in gradients.items():
+        velocities[name] = trial["momentum"] * velocities[name] - trial["lr"] * (gradient + trial["l2"] * weights[name])
+        weights[name] = weights[name] + velocities[name]
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class Chooser:
         proved = [
             (self._sign * seen.objective, trial.number, seen, trial)
             for seen, trial in zip(self._optimizer.observations, self._told, strict=True)
-            if seen.fraction == FULL and not seen.killed and all(map(seen.keeps, self._constraints))
+            if seen.fraction == FULL and not seen.killed and all(map(seen.satisfies, self._constraints))
             if math.isfinite(seen.objective)
         ]
         if not proved:

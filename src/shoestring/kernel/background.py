@@ -1,7 +1,7 @@
 """Background tasks: slow, pure functions registered by name, so that a journal can name one without holding code.
 
-A recorded name is for ever. Ours are explicit ("trimtuner.suggest"), so that modules may move; a function of another
-package is known as "module:function".
+A recorded name never changes. Ours are explicit ("trimtuner.suggest"), so that modules may move; a function of another
+package is named "module:function".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BackgroundTask = Callable[[Any], Any]
 _HOMES = {"trimtuner.suggest": "shoestring.policies.search.trimtuner.suggest"}
 """The module that registers each of our own tasks: a fresh process must import it first."""
 _OLD_NAMES = {"shoestring.search.trimtuner_thinker:suggest": "trimtuner.suggest"}
-"""What journals written before tasks had explicit names call them."""
+"""Names in journals written before tasks had explicit names."""
 
 _TASKS: dict[str, BackgroundTask] = {}
 _NAMES: dict[BackgroundTask, str] = {}
@@ -39,7 +39,7 @@ def task_name(function: BackgroundTask) -> str:
     """The name under which `Think` names a registered function."""
     if function not in _NAMES:
         raise PolicyError(
-            f"{function.__module__}:{function.__qualname__} is the question of a Think but is not registered",
+            f"{function.__module__}:{function.__qualname__} is the task of a Think decision but is not registered",
             hint="decorate it with @background_task()",
         )
     return _NAMES[function]

@@ -1,9 +1,9 @@
-"""Turns to bytes and back: JSON that people and SQL can read.
+"""Encodes turns as bytes and decodes them: JSON that people and SQL can read.
 
-Laws. Faithful: what is read back is what was written, with the order of dict keys, which means something (the last
+Laws. Faithful: what is read back is what was written, with the order of dict keys, which has a meaning (the last
 parameter of a grid varies fastest) and which a resumed run must share with the run it resumes. So the same turn always
-gives the same bytes, and keys are not sorted. Lossless: JSON has no NaN and no infinity, so a turn that holds one says
-where, in `not_finite`, beside a null in its place. Strict: what cannot be understood is a ValueError whose text follows
+gives the same bytes, and keys are not sorted. Lossless: JSON has no NaN and no infinity, so a turn that holds one lists
+its path in `not_finite`, with a null in its place. Strict: what cannot be decoded is a ValueError whose text follows
 the name of the entry ("entry 17 ...").
 """
 
@@ -29,7 +29,7 @@ class NewerFormat(ValueError):
 
 class _Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     not_finite: tuple[tuple[Path, str], ...] = ()
-    """First, so that the decoder knows by the first bytes which way to take."""
+    """First, so that the decoder can tell by the first bytes."""
     event: AnyEvent
     decisions: tuple[AnyDecision, ...] = ()
 
@@ -52,7 +52,7 @@ def encode_turn(event: Event, decisions: Sequence[Decision]) -> bytes:
     """What happened and what was decided, without measured times: equal bytes, equal turns."""
     turn = _Turn(event=event, decisions=tuple(decisions))  # type: ignore[arg-type]
     body = _ENCODER.encode(turn)
-    # The u of "null" is looked for first, as a number: all that a report costs, and five times as fast as the word.
+    # The u of "null" is searched first, as a number: all that a report costs, and five times as fast as the string.
     if _U in body and body.find(b"null") >= 0 and _suspicious(turn):
         paths = tuple(_not_finite(msgspec.to_builtins(turn)))
         if paths:

@@ -1,4 +1,4 @@
-"""What we want done. Imperative, frozen, each with the reason in words.
+"""What is to be done. Imperative, frozen, each with its reason as a sentence.
 
 `id` is stamped by `step()` as "entry.index"; it goes to the provider as its idempotency token and onto the machine
 as a tag, so a decision carried out twice is carried out once.
@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoestring.kernel.types import CheckpointRef, Config, DecisionId, Fact, JobId, LeaseId, Offer, SegmentId, Tags
+from shoestring.kernel.types import (
+    CheckpointRef,
+    Config,
+    DecisionId,
+    EndReason,
+    Fact,
+    JobId,
+    LeaseId,
+    Offer,
+    SegmentId,
+    Tags,
+)
 
 
 class Decision(Fact, frozen=True, kw_only=True, tag_field="type"):
@@ -19,18 +30,18 @@ class Decision(Fact, frozen=True, kw_only=True, tag_field="type"):
 
 
 class AddJob(Decision, frozen=True, kw_only=True, tag="AddJob/1"):
-    """Put a configuration on the books; nothing runs yet."""
+    """Add a configuration as a job; nothing runs yet."""
 
     job: JobId
     config: Config
     tags: Tags = {}
-    """What the search must remember of it: bracket, rung."""
+    """What the search must remember about it: bracket, rung."""
     fraction: float = 1.0
-    """The share of the training data it uses, all its life."""
+    """The data fraction it trains on; it never changes."""
 
 
 class TagJob(Decision, frozen=True, kw_only=True, tag="TagJob/1"):
-    """Change what the search remembers of a job; keys not named stay."""
+    """Change what the search remembers about a job; keys not named stay."""
 
     job: JobId
     tags: Tags
@@ -39,13 +50,13 @@ class TagJob(Decision, frozen=True, kw_only=True, tag="TagJob/1"):
 class RunJob(Decision, frozen=True, kw_only=True, tag="RunJob/1"):
     """Have a job trained up to a step. Placement finds the machine, unless the search pins the offer.
 
-    A job that runs on other slots than these saves, stops at its next step and goes on from there on its new slots.
+    A job that runs on another number of slots saves, stops at its next step and resumes there on its new slots.
     """
 
     job: JobId
     until_step: int
     slots: int = 1
-    """A multiple of the spec's, which is what one worker takes: more than that is a gang of workers."""
+    """A multiple of the spec's `slots`, which one worker takes: more than that is a gang of workers."""
     offer: Offer | None = None
 
 
@@ -58,21 +69,21 @@ class DropJob(Decision, frozen=True, kw_only=True, tag="DropJob/1"):
 
 
 class JudgeJob(Decision, frozen=True, kw_only=True, tag="JudgeJob/1"):
-    """Put on record what a job at rest has taken, and whether it keeps the limits of the run."""
+    """Record the training time and cost of a settled job, and whether it satisfies the constraints of the run."""
 
     job: JobId
     seconds: float | None = None
-    """Of training: no start-up, no restores, no saves, no lost work. None if nothing is known of it."""
+    """Of training: no start-up, no restores, no saves, no lost work. None if unknown."""
     usd: float | None = None
     """What these seconds cost on its machines, at their prices now."""
     feasible: bool | None = None
-    """None: it says nothing about limits, for there are none or it saw only a part of the data."""
+    """None: not known, for there are no constraints or it trained on a data fraction only."""
 
 
 class RequestLease(Decision, frozen=True, kw_only=True, tag="RequestLease/1"):
-    """Rent a machine, prepaid: it ends by itself at `end_by`, whoever is alive then.
+    """Rent a machine, prepaid: it ends by itself at `end_by`, with or without a controller.
 
-    The guard fills `end_by` down to what budget and deadline allow and `reserve_usd` with the most the lease can cost.
+    The guard cuts `end_by` down to what budget and deadline allow, and sets `reserve_usd` to the most it can cost.
     """
 
     lease: LeaseId
@@ -104,13 +115,13 @@ class StartSegment(Decision, frozen=True, kw_only=True, tag="StartSegment/1"):
     """Slots on each lease, for a gang that spans several; empty where there is only one."""
     resume_from: CheckpointRef | None = None
     time_limit_s: float | None = None
-    """A segment still running after so long is hung: the world kills it (SegmentEnded "overran")."""
+    """A segment still running after this long is hung: the world kills it (SegmentEnded "overran")."""
     fraction: float = 1.0
-    """The share of the training data to use."""
+    """The data fraction to train on."""
     fractions: tuple[float, ...] = ()
-    """Smaller ones, ascending, of which it may tell on its way (SnapshotReported): those not heard of yet."""
+    """Smaller ones, ascending, at which it may report (SnapshotReported): those not reported yet."""
     seed: int = 0
-    """The run's: which samples make up a fraction follows from it, the same in every trial."""
+    """The run's: it determines which samples make up a fraction, the same in every trial."""
 
     @property
     def slots_on(self) -> tuple[int, ...]:
@@ -119,7 +130,7 @@ class StartSegment(Decision, frozen=True, kw_only=True, tag="StartSegment/1"):
 
 
 class PlanSaves(Decision, frozen=True, kw_only=True, tag="PlanSaves/1"):
-    """Have the worker save by itself every so often, whether or not anybody listens."""
+    """Have the worker save by itself at this interval, with or without a controller."""
 
     segment: SegmentId
     every_s: float
@@ -154,23 +165,31 @@ class WakeAt(Decision, frozen=True, kw_only=True, tag="WakeAt/1"):
 
 
 class Think(Decision, frozen=True, kw_only=True, tag="Think/1"):
-    """Answer a slow, pure question elsewhere; the answer comes back as ThoughtReady(name)."""
+    """Run a slow, pure function as a background task; its result comes back as ThoughtReady(name)."""
 
     name: str
     question: str
-    """Name of a registered pure function (`kernel.thinking`)."""
+    """Name of a registered pure function (`kernel.background`)."""
     given: Any
     """Plain JSON data, the function's only argument."""
     modelled_s: float = 0.0
     """How long it takes in virtual time: a simulation never charges measured time."""
 
 
-class WindDown(Decision, frozen=True, kw_only=True, tag="WindDown/1"):
-    """Start nothing more; save and halt what runs, give machines back, then conclude."""
+class WindDown(Decision, frozen=True, kw_only=True, tag="WindDown/2"):
+    """Start nothing more; save and halt what runs, release the machines, then conclude."""
+
+    reason: EndReason
+    """The status of the run from here on, for programs; `why` is for people."""
+
+
+class WindDownV1(Decision, frozen=True, kw_only=True, tag="WindDown/1"):
+    """As journals of version 0.1 record it, without a reason. Read, never written: `fold.old_endings` finds the
+    reason."""
 
 
 class Refused(Decision, frozen=True, kw_only=True, tag="Refused/1"):
-    """Put by the guard in the place of a wish that budget or deadline forbid."""
+    """Put by the guard in the place of a proposed decision that budget or deadline forbid."""
 
     wish: RequestLease | ExtendLease | StartSegment
 
@@ -197,6 +216,7 @@ AnyDecision = (
     | WakeAt
     | Think
     | WindDown
+    | WindDownV1
     | Refused
     | Conclude
 )

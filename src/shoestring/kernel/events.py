@@ -1,7 +1,7 @@
 """What happened. Past tense, frozen, and each with a key that is the same however often it is delivered.
 
-The key is made from the content, never drawn at random: a world that reads its sources again after a crash
-produces the same keys without having kept anything.
+The key is derived from the content, never random: a world that reads its sources again after a crash produces the
+same keys without having stored anything.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Wish = Literal["pause", "resume", "stop", "amend"]
 
 
 class Event(Fact, frozen=True, kw_only=True, tag_field="type"):
-    """Base of all events. `at` is UTC seconds: when it happened, not when we heard of it."""
+    """Base of all events. `at` is UTC seconds: when it happened, not when it was received."""
 
     at: float
 
     @property
     def key(self) -> str:
-        """Same happening, same key."""
+        """Same event, same key."""
         raise NotImplementedError
 
 
@@ -39,7 +39,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="RunStarted/1"):
     spec: RunSpec
     seed: int
     wall_at: float = 0.0
-    """Real time at the start; with a compressed market clock, what `at` counts from."""
+    """Real time at the start; with a compressed market clock, the origin of `at`."""
 
     @property
     def key(self) -> str:
@@ -73,7 +73,7 @@ class RevocationNoticed(Event, frozen=True, kw_only=True, tag="RevocationNoticed
 
 
 class LeaseEnded(Event, frozen=True, kw_only=True, tag="LeaseEnded/1"):
-    """The machine is gone and billed: `charged_usd` is final, after `refunded_usd` was taken off."""
+    """The machine is gone and billed: `charged_usd` is final, after `refunded_usd` was subtracted."""
 
     lease: LeaseId
     cause: EndCause
@@ -108,9 +108,9 @@ class JobReported(Event, frozen=True, kw_only=True, tag="JobReported/1"):
 
 
 class SnapshotReported(Event, frozen=True, kw_only=True, tag="SnapshotReported/1"):
-    """A trial told how good it is on a smaller part of the data than its own, as it passed it on its way.
+    """A trial reported its metrics on a smaller data fraction than its own, as it passed that during training.
 
-    One for each fraction in a segment: code that trains a part again after a restore tells of it again.
+    One for each fraction in a segment: code that trains it again after a restore reports it again.
     """
 
     segment: SegmentId
@@ -137,7 +137,7 @@ class CheckpointSaved(Event, frozen=True, kw_only=True, tag="CheckpointSaved/1")
 
 
 class CheckpointLost(Event, frozen=True, kw_only=True, tag="CheckpointLost/1"):
-    """A checkpoint turned out to be missing or damaged when it was wanted: the job goes on from the one before."""
+    """A checkpoint turned out to be missing or damaged when it was needed: the job resumes from the one before."""
 
     job: JobId
     ref: CheckpointRef

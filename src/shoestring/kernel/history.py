@@ -1,7 +1,7 @@
-"""What is already on record: which events were seen, which decisions may not have been carried out.
+"""What is already recorded: which events were seen, which decisions may not have been carried out.
 
-Reports are most of the traffic, so their keys are not kept: a report of an open segment is known by its step, and
-any report of an ended segment is old news. Memory then grows with machines and jobs, not with reports.
+Reports are most of the traffic, so their keys are not kept: a report of an open segment is identified by its step, and
+any report of an ended segment is a duplicate. Memory then grows with machines and jobs, not with reports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RecordedEvents:
-    """The keys of all recorded events, and the entries a restarted world needs to take up its work."""
+    """The keys of all recorded events, and the entries a restarted world needs to resume its work."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -33,7 +33,7 @@ class RecordedEvents:
         self._ended: set[SegmentId] = set()
 
     def is_new(self, event: Event) -> bool:
-        """Was this never heard of before? Asking counts as hearing."""
+        """Is this event not recorded yet? Records it as seen."""
         if type(event) is JobReported:
             segment = event.segment
             steps = self._steps.get(segment)

@@ -1,6 +1,6 @@
-"""The one shape of search, placement, checkpointing and housekeeping: a frozen object that answers.
+"""The one protocol of search, placement, checkpointing and housekeeping: a frozen object that decides.
 
-No clock, no I/O, no memory of its own: what a policy must remember of a job goes in the job's tags, the rest can be
+No clock, no I/O, no memory of its own: what a policy must remember about a job goes in the job's tags, the rest can be
 rebuilt from the state. It does not log either: the `why` of its decisions is its log.
 """
 
@@ -22,20 +22,21 @@ Waker = type[Event] | type[Decision]
 class Policy(Protocol):
     @property
     def wants(self) -> frozenset[Waker]:
-        """The events it is asked about, and the decisions of policies before it, in the same turn, that wake it."""
+        """The events for which it is called, and the decisions of policies before it, in the same turn, that wake
+        it."""
         ...
 
     def decide(self, state: RunView, event: Event) -> Iterable[Decision]:
-        """What is to be done about it. Lazily is best: what was decided is in `state` before the next is asked for."""
+        """Proposed decisions. Best yielded lazily: each is folded into `state` before the next is requested."""
         ...
 
 
 Guard = Callable[["RunView", Decision], Decision]
-"""Every wish passes it; it returns the wish, a smaller one, or Refused."""
+"""Every proposed decision passes it; it returns that decision, a smaller one, or Refused."""
 
 
 class PriceFeed(Protocol):
-    """Where prices come from. Only `RunView` asks it, and only for what was known at the event being handled."""
+    """Where prices come from. Only `RunView` queries it, and only for what was known at the event being handled."""
 
     def usd_per_hour(self, offer: Offer, at: float) -> float: ...
 

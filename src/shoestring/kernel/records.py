@@ -1,4 +1,4 @@
-"""What changes as a run goes on: jobs, leases, segments, and the accounts. Only `evolve` writes to them.
+"""What changes during a run: jobs, leases, segments, and the accounts. Only `evolve` writes to them.
 
 They are mutable for speed (a report changes one job, and reports are most of the traffic); policies get the same
 objects to read, and `shoestring.testing.PolicySuite` fails a policy that writes.
@@ -14,26 +14,26 @@ import msgspec
 
 from shoestring.kernel.types import CheckpointRef, Config, JobId, LeaseId, Metrics, Offer, SegmentId, Tags
 
-JobStatus = Literal["paused", "waiting", "running", "finished", "dropped", "failed"]
+JobStatus = Literal["paused", "waiting", "running", "finished", "pruned", "failed"]
 Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
 
 
 class Pace(msgspec.Struct):
-    """Time spent training and nothing else: start-up, restoring and saving are not in it."""
+    """Time spent training and nothing else: start-up, restores and saves are not in it."""
 
     steps: int = 0
     seconds: float = 0.0
 
 
 class Save(msgspec.Struct, frozen=True, gc=False):
-    """What writing a checkpoint took."""
+    """Size of a checkpoint, and the time to write it."""
 
     size_bytes: int
     took_s: float
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """What a trial told on its way, of the smaller part of the data that it had trained on by then."""
+    """What a trial reported on a smaller data fraction than its own, as it passed that during training."""
 
     step: int
     """The last step finished, or the one under way."""
@@ -50,22 +50,22 @@ class Job(msgspec.Struct, kw_only=True):
     config: Config
     tags: Tags
     fraction: float = 1.0
-    """The share of the training data it uses."""
+    """The data fraction it trains on."""
     status: JobStatus = "paused"
-    """paused: on the books, not wanted now · waiting: wanted, without a machine · running · finished: all its steps
-    done, or its code said so · dropped: stopped early by the search · failed: its own code failed too often."""
+    """paused: added, not to run now · waiting: to run, without a machine · running · finished: all its steps done, or
+    its code ended · pruned: stopped early by the search · failed: its own code failed too often."""
     until_step: int = 0
     slots: int = 1
     offer: Offer | None = None
     """Pinned by the search; None leaves the choice to placement."""
     step: int = 0
-    """The last step whose state still exists somewhere."""
+    """The last step whose state still exists, in a checkpoint or on a machine."""
     checkpoints: list[CheckpointRef] = []
-    """Whole and in the store, oldest first."""
+    """Complete and in the store, oldest first."""
     last_save: Save | None = None
-    """Known also when that checkpoint is gone."""
+    """Known also after that checkpoint was deleted."""
     saves_every_s: float | None = None
-    """How often its latest segment was told to save by itself."""
+    """The interval at which its latest segment is to save by itself."""
     steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
     values: array[float] = msgspec.field(default_factory=lambda: array("d"))
     """The learning curve of the run's metric: `values[i]` was reported at `steps[i]`."""
@@ -74,20 +74,20 @@ class Job(msgspec.Struct, kw_only=True):
     paces: dict[tuple[str, int], Pace] = {}
     """How fast it went, by machine type and slots; what its open segment adds is in the segment."""
     snapshots: dict[float, Snapshot] = {}
-    """By fraction, each smaller than its own: observations of other sizes, no points of its learning curve."""
+    """By fraction, each smaller than its own: observations of other sizes, not points of its learning curve."""
     failures: int = 0
     segment: SegmentId | None = None
     lost_steps: int = 0
     revocations: int = 0
     detail: str = ""
-    """The last error, in words."""
+    """The last error, as a sentence."""
     rented: Offer | None = None
     """What its latest segment was started on."""
     seconds: float | None = None
     usd: float | None = None
-    """Of training, and what it costs, as judged when it last came to rest."""
+    """Training time and its cost, as judged when it last settled."""
     feasible: bool | None = None
-    """Does it keep all limits? None: not judged, or there is nothing to judge by."""
+    """Does it satisfy all constraints? None: not judged, or there are none."""
 
     @property
     def checkpoint(self) -> CheckpointRef | None:
@@ -103,11 +103,11 @@ class Job(msgspec.Struct, kw_only=True):
 
     @property
     def over(self) -> bool:
-        return self.status in ("finished", "dropped", "failed")
+        return self.status in ("finished", "pruned", "failed")
 
     @property
     def seconds_per_step(self) -> float | None:
-        """The mean over all that was ever trained of it, lost work too; None if nothing is known."""
+        """The mean over all its training, lost work included; None if unknown."""
         steps = sum(pace.steps for pace in self.paces.values())
         return math.fsum(pace.seconds for pace in self.paces.values()) / steps if steps else None
 
@@ -125,7 +125,7 @@ class Lease(msgspec.Struct, kw_only=True):
     reserve_usd: float
     granted_at: float | None = None
     gone_at: float | None = None
-    """Set by a notice: the machine will be taken then."""
+    """Set by a notice: when the machine will be preempted."""
     releasing: bool = False
     segments: list[SegmentId] = []
     idle_since: float | None = None
@@ -134,12 +134,12 @@ class Lease(msgspec.Struct, kw_only=True):
 
     @property
     def usable(self) -> bool:
-        """May work be put on it?"""
+        """May work start on it?"""
         return self.granted_at is not None and self.gone_at is None and not self.releasing
 
 
 class Segment(msgspec.Struct, kw_only=True):
-    """One uninterrupted stretch of one job on one or more leases."""
+    """One uninterrupted attempt of one job on one or more leases."""
 
     id: SegmentId
     job: JobId
@@ -149,47 +149,47 @@ class Segment(msgspec.Struct, kw_only=True):
     slots_on: tuple[int, ...]
     """On each of them."""
     machine: str
-    """The type of the first of them."""
+    """The machine type of the first of them."""
     until_step: int
     started_at: float
     running_since: float | None = None
     saved_at: float | None = None
     halting: bool = False
     first_step: int = 0
-    """What it began from."""
+    """The step it started from."""
     step: int = 0
-    """The last step it reported, or began from."""
+    """The last step it reported, or started from."""
     step_at: float = 0.0
     """When it reported that."""
     trained_s: float = 0.0
     """Training time up to its latest save."""
     trains_from: float = float("inf")
-    """Training time counts from here: its start, moved on by every save by as long as that took."""
+    """Training time counts from here: its start, moved later by the duration of every save."""
 
     @property
     def pace(self) -> Pace:
-        """How fast it goes. Worked out when asked: every report passes here, and few are asked about."""
+        """Steps and seconds so far. Computed on demand: reports are many, and few of them need it."""
         if self.step == self.first_step or self.trains_from == float("inf"):
             return Pace()
         return Pace(self.step - self.first_step, max(self.trained_s, self.step_at - self.trains_from))
 
     def unsaved_s(self, now: float) -> float:
-        """Seconds of training that would be lost if the machine went now."""
+        """Seconds of training that would be lost if the machine were preempted now."""
         if self.running_since is None:
             return 0.0
         return max(0.0, now - max(self.running_since, self.saved_at or 0.0))
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A job that was wanted came to rest: it stands at the step it was to reach, or is over."""
+    """A job that was to run settled: it reached its target step, was pruned, finished, failed or was paused."""
 
     job: JobId
     status: JobStatus
     step: int
     until_step: int
-    """What it was to reach, whatever it is asked to do later."""
+    """Its target step, whatever it gets later."""
     value: float | None
-    """The metric as last reported; None if it never was."""
+    """The last reported value of the metric; None if there is none."""
 
 
 class Account(msgspec.Struct, kw_only=True):
@@ -203,4 +203,4 @@ class Account(msgspec.Struct, kw_only=True):
     """What the same seconds would have cost on demand."""
     revoked: int = 0
     at_limit: int = 0
-    """Of those, how many had come to the provider's limit on lifetimes: no bad luck, and known beforehand."""
+    """Of those, how many had reached the provider's limit on lifetimes: not a risk, but known beforehand."""

@@ -1,7 +1,7 @@
-"""RunSpec: all that a run was asked to do. Frozen, validated when made, the first thing in the journal.
+"""RunSpec: the complete request for a run. Frozen, validated when made, the first thing in the journal.
 
-A spec is complete: a controller that finds nothing but the journal can go on with the run. Files and Python arguments
-become a spec in `specfile.py`; every field below is already in plain units.
+A spec is complete: a controller that finds nothing but the journal can resume the run. Files and Python arguments
+become a spec in `shoestring.specs`; every field below is already in plain units.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     trials: int = 1
     max_steps: int = 1
     slots: int = 1
-    """Slots a job takes, unless the search says otherwise."""
+    """Slots of a job, unless the search decides otherwise."""
     fractions: tuple[float, ...] = ()
-    """Shares of the training data that trials may run on, ascending, all of it last; empty: all of it, always."""
+    """Data fractions that trials may train on, ascending, 1 last; empty: always all of the data."""
     constraints: tuple[Constraint, ...] = ()
-    """What the run of a trial on all of the data must keep to be the best: limits on its cost, time or metrics."""
+    """What a trial on all of the data must satisfy to be the best: bounds on its cost, time or metrics."""
     budget_usd: float = 0.0
     deadline_s: float = 30 * 86400.0
     """Counted from the start of the run."""
@@ -55,16 +55,16 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     """What the run may rent."""
     max_machines: int = 4
     max_failures: int = 2
-    """How often a job's own code may fail before it is given up. Revocations never count."""
+    """How often a job's own code may fail before the job is failed. Preemptions never count."""
     time_limit_s: float | None = None
-    """The longest one stretch of a job may run before it counts as hung."""
+    """The longest that one segment of a job may run before it counts as hung."""
     slice_s: float = 900.0
     """Leases are prepaid in slices this long and renewed at half time: a controller that stays dead for longer than
     half a slice loses its machines, and never more than one slice of money."""
     wind_down_s: float = 120.0
-    """How long before the deadline everything is asked to save and stop."""
+    """How long before the deadline everything saves and stops."""
     keep_checkpoints: int = 2
-    """Per job. At least two: the one before is kept until the new one is safe."""
+    """Per job. At least two: the previous one is kept until the new one is safe."""
 
     def __post_init__(self) -> None:
         positive = {
@@ -87,17 +87,18 @@ class RunSpec(Fact, frozen=True, kw_only=True):
         if self.keep_checkpoints < 2:
             raise SpecError(
                 f"keep_checkpoints={self.keep_checkpoints!r} is too few",
-                hint="2 is the least: the checkpoint before is kept until the new one is safe",
+                hint="2 is the least: the previous checkpoint is kept until the new one is safe",
             )
         parts = self.fractions
         if parts and not (parts[0] > 0 and parts[-1] == 1.0 and list(parts) == sorted(set(parts))):
             raise SpecError(
-                f"fractions={list(parts)} are no shares of the data that end with all of it",
-                hint="they must ascend, each above 0, the last of them 1",
+                f"fractions={list(parts)} are not data fractions that end with 1",
+                hint="give them in ascending order, each above 0, the last one 1",
             )
         if self.metric == "" or (self.metric is None and self.kind == "study"):
             raise SpecError(
-                f"metric={self.metric!r} names nothing", hint="say what to minimize or maximize, e.g. minimize='loss'"
+                f"metric={self.metric!r} names no metric",
+                hint="name the metric to minimize or maximize, e.g. minimize='loss'",
             )
 
     def better(self, a: float, b: float) -> bool:
@@ -114,7 +115,7 @@ class RunSpec(Fact, frozen=True, kw_only=True):
 
 
 def amended(spec: RunSpec, *, budget_usd: float | None, deadline_s: float | None) -> RunSpec:
-    """The spec with new totals, as a user may ask for in the middle of a run."""
+    """The spec with new totals, as a user may request during a run."""
     return msgspec.structs.replace(
         spec,
         budget_usd=spec.budget_usd if budget_usd is None else budget_usd,

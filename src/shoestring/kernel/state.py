@@ -1,4 +1,4 @@
-"""RunState: everything known of a run, as the fold of its journal. Holds indexes, so that nobody has to scan.
+"""RunState: everything known about a run, as the fold of its journal. Holds indexes, so that no policy has to scan.
 
 The state never reads a clock: `now` is the latest time any event carried.
 """
@@ -14,9 +14,7 @@ from shoestring.kernel.decisions import Decision, Refused
 from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.records import Account, Job, Lease, Phase, Segment, Settled
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, SegmentId
-
-STOPPED = "asked to stop"
+from shoestring.kernel.types import EndReason, JobId, LeaseId, Listing, Offer, SegmentId
 
 
 class RunState:
@@ -31,20 +29,22 @@ class RunState:
         self.spec: RunSpec | None = None
         self.phase: Phase = "running"
         self.ending = ""
-        """Why the run winds down, pauses or parks."""
+        """Why the run winds down, pauses or parks, for people."""
+        self.end_reason: EndReason | None = None
+        """Why it winds down or is over, for programs; None while it is not."""
         self.decided: list[Decision] = []
-        """The decisions of the present turn so far."""
+        """The decisions of the current turn so far."""
 
         self.jobs: dict[JobId, Job] = {}
         self.waiting: dict[JobId, None] = {}
         self.draining: dict[SegmentId, None] = {}
-        """Open segments whose job is no longer wanted, or wanted on other slots, not yet told to halt."""
+        """Open segments whose job is paused, pruned or to run on other slots, and not yet halted."""
         self.by_status: Counter[str] = Counter()
         self.best: JobId | None = None
         self.settled: list[Settled] = []
-        """Only ever appended to, so whoever has read the first n need not read them again."""
+        """Only ever appended to, so a reader of the first n need not read them again."""
         self.memos: dict[Hashable, Any] = {}
-        """What policies derived from this state and would rather not derive again. Never journaled."""
+        """Caches of what policies derived from this state. Never journaled."""
 
         self.leases: dict[LeaseId, Lease] = {}
         """Open ones: requested or granted, and not yet billed."""
@@ -53,9 +53,9 @@ class RunState:
         self.idle: dict[LeaseId, None] = {}
         """Usable leases with nothing on them."""
         self.pending: dict[LeaseId, None] = {}
-        """Leases asked for and not yet granted."""
+        """Leases requested and not yet granted."""
         self.on_notice: dict[LeaseId, None] = {}
-        """Open leases that are on notice or being given back."""
+        """Open leases that are on notice or being released."""
         self.segments: dict[SegmentId, Segment] = {}
         """Open ones."""
         self.leases_made = 0
@@ -66,13 +66,13 @@ class RunState:
         self.accounts: dict[Offer, Account] = {}
         self.spent_usd = 0.0
         self.timers: dict[str, float] = {}
-        self.thinking: dict[str, None] = {}
+        self.background_tasks: dict[str, None] = {}
         self.refused: Refused | None = None
         """The latest refusal, and how many there were: policies may react, people see it in the report."""
         self.refusals = 0
         self.denials = 0
         self.denied_at: dict[Offer, float] = {}
-        """When each offer was last not to be had."""
+        """When each offer was last denied."""
         self.revocations = 0
         self.lost_s = 0.0
         self.lost_steps = 0
@@ -83,12 +83,12 @@ class RunState:
 
     @property
     def unfinished(self) -> bool:
-        """Did money or time end it, with work left? More of them then take it up again; a stop is for good."""
-        return bool(self.waiting) and self.ending != STOPPED
+        """Did budget or deadline end it, with work left? A larger one resumes it then; a stop is final."""
+        return bool(self.waiting) and self.end_reason != "cancelled"
 
     @property
-    def goes_on(self) -> bool:
-        """Is there anything left to wait for? A pause is over once every machine is given back."""
+    def active(self) -> bool:
+        """Are there events to wait for? A pause is complete once every machine is released."""
         return self.phase in ("running", "winding_down") or (self.phase != "concluded" and bool(self.leases))
 
     @property

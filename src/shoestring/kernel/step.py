@@ -20,36 +20,38 @@ _NOTHING: tuple[Decision, ...] = ()
 
 
 class PolicyChain:
-    """The policies of a run in their order, found by what wakes them, so that a report nobody wants costs nothing."""
+    """The policies of a run in their order, with what wakes them, so that a report that no policy wants costs
+    nothing."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self.policies = tuple((policy, policy.wants) for policy in policies)
-        self.heard: frozenset[type] = frozenset().union(*(policy.wants for policy in policies))
+        self.wakers: frozenset[type] = frozenset().union(*(policy.wants for policy in policies))
 
 
-def step(state: RunState, event: Event, bench: PolicyChain, guard: Guard) -> tuple[Decision, ...]:
-    """Fold the event, ask the policies in order, pass every wish through the guard, fold what is decided."""
+def step(state: RunState, event: Event, chain: PolicyChain, guard: Guard) -> tuple[Decision, ...]:
+    """Fold the event, call the policies in order, pass every proposed decision through the guard, fold what it
+    returns."""
     state.seq += 1
     if event.at > state.now:
         state.now = event.at
     evolve(state, event)
     kind = type(event)
-    if kind not in bench.heard:  # a policy woken only by decisions sleeps too: no event, no decision
+    if kind not in chain.wakers:  # nor is a policy woken that waits for decisions: there are none
         return _NOTHING
-    taken: list[Decision] = []
-    state.decided = taken
+    decided: list[Decision] = []
+    state.decided = decided
     kinds: set[type] = {kind}
     view = RunView(state)
-    for policy, wants in bench.policies:
+    for policy, wants in chain.policies:
         if wants.isdisjoint(kinds):
             continue
         try:
-            for wish in policy.decide(view, event):
-                decision = msgspec.structs.replace(guard(view, wish), id=DecisionId(f"{state.seq}.{len(taken)}"))
+            for proposed in policy.decide(view, event):
+                decision = msgspec.structs.replace(guard(view, proposed), id=DecisionId(f"{state.seq}.{len(decided)}"))
                 if not decision.why:
                     raise PolicyError(f"{type(decision).__name__} without a why")
                 evolve(state, decision)
-                taken.append(decision)
+                decided.append(decision)
                 kinds.add(type(decision))
         except PolicyError:
             raise
@@ -59,7 +61,7 @@ def step(state: RunState, event: Event, bench: PolicyChain, guard: Guard) -> tup
             raise PolicyError(
                 f"{type(policy).__name__} broke on {kind.__name__}: {type(error).__name__}: {error}"
             ) from error
-    return tuple(taken)
+    return tuple(decided)
 
 
 def replay(state: RunState, entry: Entry) -> None:

@@ -1,6 +1,6 @@
-"""The nouns: ids, offers, what is known of a machine, checkpoints, and prices up to now.
+"""The nouns: ids, offers, listings of machines, checkpoints, and prices up to now.
 
-Everything here is a frozen fact. What changes as a run goes on (Job, Lease, Segment) lives in `state.py`.
+Everything here is a frozen fact. What changes during a run (Job, Lease, Segment) is in `records.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ Tags = dict[str, Value]
 
 Direction = Literal["minimize", "maximize"]
 Denial = Literal["no_capacity", "quota", "price", "too_late"]
+EndReason = Literal["completed", "cancelled", "out_of_budget", "deadline_reached", "failed"]
+"""Why a run ended, for programs: every trial is done (or the search is), the user stopped it, no machine can be paid,
+the deadline is reached, or nothing could run (no machine fits, or every trial failed)."""
 EndCause = Literal["released", "revoked", "expired", "lost"]
 SegmentCause = Literal["reached", "completed", "halted", "lost", "failed", "overran"]
 BillingName = Literal["per_second", "per_hour", "aws_spot", "gcp_preemptible", "free"]
@@ -33,14 +36,14 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 ON_DEMAND_LEAST_S = 60.0
 """Clouds charge a started machine for a minute at least, on demand too."""
 LOCAL = "local"
-"""The provider of machines that are ours: free, and nobody takes them away."""
+"""The provider of machines that are ours: free of charge, and never preempted."""
 THIS_MACHINE, RAY_NODE, SLURM_NODE = "this-machine", "ray-node", "slurm-node"
 """What it provides: the machine we are on, or the nodes of a cluster."""
 _OURS = {RAY_NODE: "a Ray node", SLURM_NODE: "a Slurm node"}
 
 
 class Offer(Fact, frozen=True, kw_only=True, order=True):
-    """Something for sale: one machine type in one zone of one provider, revocable or not."""
+    """What can be rented: one machine type in one zone of one provider, spot or on-demand."""
 
     provider: str
     zone: str
@@ -54,7 +57,7 @@ class Offer(Fact, frozen=True, kw_only=True, order=True):
 
 
 class Listing(Fact, frozen=True, kw_only=True):
-    """An offer with the facts a decision may rest on. A run's listings are fixed at its start, in its spec."""
+    """An offer with the facts that decisions are based on. A run's listings are fixed at its start, in its spec."""
 
     offer: Offer
     vcpus: float
@@ -63,11 +66,11 @@ class Listing(Fact, frozen=True, kw_only=True):
     slots: int = 1
     """How many units of parallelism the machine has; a job takes one or more of them."""
     on_demand_usd_per_hour: float
-    """What the same machine costs when nobody can take it away: also the ceiling of a spot price without a maximum."""
+    """The on-demand price of the same machine: also the ceiling of a spot price without a maximum."""
     billing: BillingName = "per_second"
     notice_s: float = 120.0
     max_life_s: float | None = None
-    """Age at which the provider takes the machine back whatever happens (Google's legacy preemptible VMs: 24 h)."""
+    """Age at which the provider preempts the machine in any case (Google's legacy preemptible VMs: 24 h)."""
 
     def ceiling_usd_per_hour(self, max_usd_per_hour: float | None) -> float:
         """The most an hour of this lease can ever be charged at."""
@@ -77,7 +80,7 @@ class Listing(Fact, frozen=True, kw_only=True):
 
 
 class CheckpointRef(Fact, frozen=True, kw_only=True):
-    """Where a saved state is, and how to know that it is whole."""
+    """Where a checkpoint is, and how to verify that it is complete."""
 
     job: JobId
     step: int
@@ -88,7 +91,8 @@ class CheckpointRef(Fact, frozen=True, kw_only=True):
 
 
 class PriceHistory(Fact, frozen=True, kw_only=True):
-    """Prices of one offer up to a moment: all that a policy may know. `times` ascend; a price holds until the next."""
+    """Prices of one offer up to a moment: all that a policy may know. `times` ascend; a price is valid until the
+    next."""
 
     offer: Offer
     times: tuple[float, ...]

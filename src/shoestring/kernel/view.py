@@ -1,6 +1,6 @@
-"""RunView: the read-only face of the state that policies and the guard get, and their source of randomness.
+"""RunView: the read-only view of the state that policies and the guard get, and their source of randomness.
 
-Prices can only be asked for up to the event being handled: there is no argument with which to ask for later ones.
+Prices can be queried only up to the event being handled: there is no argument for later ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RunView:
 
     @property
     def decided(self) -> Sequence[Decision]:
-        """What was decided in this turn so far, by the policies before and by the one that asks."""
+        """What was decided in this turn so far, by the policies before and by the current one."""
         return self._state.decided
 
     @property
@@ -60,8 +60,9 @@ class RunView:
         return self._state.timers
 
     @property
-    def thinking(self) -> Collection[str]:
-        return self._state.thinking.keys()
+    def background_tasks(self) -> Collection[str]:
+        """Names of those that have not returned yet."""
+        return self._state.background_tasks.keys()
 
     # -- jobs ------------------------------------------------------------------------------------------------------
     @property
@@ -70,7 +71,7 @@ class RunView:
 
     @property
     def waiting(self) -> Collection[JobId]:
-        """Jobs that are wanted and have no machine, in the order in which they began to wait."""
+        """Jobs that are to run and have no machine, in the order in which they began to wait."""
         return self._state.waiting.keys()
 
     def count(self, status: str) -> int:
@@ -82,7 +83,7 @@ class RunView:
 
     @property
     def settled(self) -> Sequence[Settled]:
-        """Every time a wanted job came to rest, in order: what a search learns from. Only ever appended to."""
+        """Every time a job settled, in order: what a search learns from. Only ever appended to."""
         return self._state.settled
 
     def next_job(self) -> JobId:
@@ -105,12 +106,13 @@ class RunView:
 
     @property
     def pending(self) -> Collection[LeaseId]:
-        """Leases asked for and not yet granted."""
+        """Leases requested and not yet granted."""
         return self._state.pending.keys()
 
     @property
     def in_hand(self) -> int:
-        """Leases that count against the limit: those on notice are as good as gone, so they may be replaced."""
+        """Leases that count against `max_machines`: not those on notice or being released, so that they can be
+        replaced."""
         return len(self._state.leases) - len(self._state.on_notice)
 
     @property
@@ -119,7 +121,7 @@ class RunView:
 
     @property
     def draining(self) -> Collection[SegmentId]:
-        """Open segments whose job is no longer wanted, or wanted on other slots, and which nobody has told to halt."""
+        """Open segments whose job is paused, pruned or to run on other slots, and which are not halted yet."""
         return self._state.draining.keys()
 
     def segments_on(self, lease: LeaseId) -> list[Segment]:
@@ -184,26 +186,26 @@ class RunView:
     def denied_at(self) -> Mapping[Offer, float]:
         return self._state.denied_at
 
-    # -- memory that may be lost --------------------------------------------------------------------------------------
+    # -- cache --------------------------------------------------------------------------------------
     def memo(self, owner: Hashable, derive: Callable[[], T]) -> T:
-        """What `owner` derived from this state before, or derives now.
+        """A cache: what `owner` derived from this state before, or derives now.
 
-        For work that can be taken up where it was left (reading on in `settled`), not for memory: it is gone after a
-        crash, and a policy must decide the same when it finds it gone (`PolicySuite` takes it away at every turn).
+        For work that can be resumed (reading on in `settled`), not for memory: it is lost in a crash, and a policy must
+        decide the same without it (`PolicySuite` clears it at every turn).
         """
         memos = self._state.memos
         if owner not in memos:
             memos[owner] = derive()
         return cast(T, memos[owner])
 
-    # -- chance ----------------------------------------------------------------------------------------------------
+    # -- randomness ----------------------------------------------------------------------------------------------------
     def rng(self, label: str) -> random.Random:
         """A generator made from (seed, label, entry): the same on every replay; two draws need two labels."""
         return random.Random(stable_seed(self._state.seed, label, self._state.seq))
 
     def fixed_rng(self, label: str) -> random.Random:
-        """A generator made from (seed, label) alone: the same whenever it is asked for. The tenth trial of a seed is
-        the same configuration however the events before it fell."""
+        """A generator made from (seed, label) alone: the same at every call. The tenth trial of a seed is the same
+        configuration in whatever order events arrive."""
         return random.Random(stable_seed(self._state.seed, label))
 
 

@@ -7,7 +7,7 @@ of the book. The last price of a series holds for ever, so whoever plays a file 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -119,17 +119,6 @@ class PriceBook:
                     f"the prices of {offer} end at {utc(trace.times[-1])}, but the run may last until {utc(until)}",
                     hint="start earlier, shorten the deadline, or load newer prices",
                 )
-
-    def spliced(self, at: float, other: PriceBook) -> PriceBook:
-        """This market up to and including `at`, another one from there on. Nothing decided by `at` may differ."""
-        return PriceBook({offer: _spliced(trace, at, other.trace(offer)) for offer, trace in self._traces.items()})
-
-
-def _spliced(past: PriceTrace, at: float, future: PriceTrace) -> PriceTrace:
-    here, there = bisect_right(past.times, at), bisect_left(future.times, math.nextafter(at, math.inf))
-    return PriceTrace(
-        past.offer, past.times[:here] + future.times[there:], past.usd_per_hour[:here] + future.usd_per_hour[there:]
-    )
 
 
 def utc(at: float) -> str:

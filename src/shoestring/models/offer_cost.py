@@ -1,4 +1,4 @@
-"""Every offer by what a step of a trial is expected to cost there: what `cheapest_step` ranks by."""
+"""Rank offers by the expected cost of a training step: used by `cheapest_step`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shoestring.models.speed.model import learned_speeds
 from shoestring.models.step_cost import HOUR_S, Overheads, usd_per_useful_step
 
 REFUND_WITHIN_S: dict[BillingName, float] = {"aws_spot": HOUR_S, "per_hour": HOUR_S, "gcp_preemptible": 60.0}
-"""Whoever is taken away before that age pays nothing."""
+"""A machine that is preempted before this age is free of charge."""
 PRIOR_H = 20.0
-"""Machine-hours that what was assumed of interruptions counts for, beside what this run has seen."""
+"""Weight of the assumed interruption rate, in machine-hours, against what this run has observed."""
 HURRY = 0.01
-"""What an hour of waiting is worth, as a share of an hour on demand. Without it, machines that are refunded because
-they die at once would be the best of all."""
+"""What an hour of waiting is worth, as a share of an on-demand hour. Without it, machines that are preempted at once,
+and refunded, would rank best."""
 
 
 class OfferPrice(NamedTuple):
@@ -28,14 +28,14 @@ class OfferPrice(NamedTuple):
     usd_per_hour: float
     step_s: float
     chance: float
-    """Of being taken away within an hour."""
+    """Of preemption within an hour."""
 
 
 class Risk(Protocol):
-    """Who says how likely machines are to be taken away."""
+    """How likely machines are to be preempted."""
 
     def chances(self, view: RunView, listings: Sequence[Listing], maxima: Sequence[float | None], /) -> Sequence[float]:
-        """Of each, asked for now with that maximum price: the chance of being taken away within an hour."""
+        """For each listing, requested now with that maximum price: the chance of preemption within an hour."""
         ...
 
 
@@ -48,10 +48,10 @@ def offer_prices(
     bid: Callable[[RunView, Offer], float | None] = lambda _view, _offer: None,
     longest_s: Callable[[Listing], float] = lambda _listing: math.inf,
 ) -> list[OfferPrice]:
-    """All offers, cheapest step of this trial first. Spot above the on-demand price is nothing to bid on. Of a gang
-    that no machine holds, the share that one machine has is compared.
+    """All offers, cheapest step of this trial first. Spot offers above the on-demand price are left out. For a gang
+    larger than a machine, the share that fits on one machine is compared.
 
-    `bid`: the maximum price that would be asked for. `longest_s`: how long the trial would stay at the longest.
+    `bid`: the maximum price of the request. `longest_s`: how long the trial would stay at most.
     """
     job = view.jobs[job_id]
     offers = [listing for listing in view.listings.values() if _worth_bidding(view, listing)]
@@ -79,22 +79,22 @@ def offer_prices(
 
 
 def refund_within_s(listing: Listing) -> float:
-    """Before that age a machine that is taken away costs nothing."""
+    """Before this age a preempted machine is free of charge."""
     return REFUND_WITHIN_S.get(listing.billing, 0.0)
 
 
 def interruption_chance(view: RunView, listing: Listing, assumed_per_hour: float) -> float:
-    """That of being taken away within an hour: what is assumed, corrected by the machines of this run."""
+    """Of preemption within an hour: the assumed rate, corrected by the machines of this run."""
     offer = listing.offer
     if not offer.spot:
         return 0.0
     account = view.accounts.get(offer)
-    taken, held_s = (account.revoked, account.seconds) if account is not None else (0, 0.0)
+    revoked, held_s = (account.revoked, account.seconds) if account is not None else (0, 0.0)
     for lease in view.leases.values():
         if lease.offer == offer and lease.granted_at is not None:
             held_s += view.now - lease.granted_at
-            taken += lease.gone_at is not None
-    per_hour = (assumed_per_hour * PRIOR_H + taken) / (PRIOR_H + held_s / HOUR_S)
+            revoked += lease.gone_at is not None
+    per_hour = (assumed_per_hour * PRIOR_H + revoked) / (PRIOR_H + held_s / HOUR_S)
     return -math.expm1(-per_hour)
 
 

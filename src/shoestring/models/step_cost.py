@@ -1,10 +1,10 @@
-"""What a step costs on a machine that may be taken away: the number by which offers are compared.
+"""What a step costs on a preemptible machine: the number by which offers are compared.
 
-The printed price forgets three things: a machine pays for its start before it trains, what was not saved is lost with
-it, and nobody who dies before the first step has been cheap. Here dollars and steps of one stay are both expected
-values, so a machine that is always taken away early has few dollars, and fewer steps.
+The printed price ignores three things: start-up is paid before training begins, unsaved work is lost with the machine,
+and a machine preempted before its first step is never cheap. Here dollars and steps of one stay are both expected
+values, so a machine that is always preempted early costs few dollars, and trains fewer steps still.
 
-Everything takes arrays: thousands of offers, trials and moments are looked at together.
+Everything takes arrays: thousands of offers, trials and times are computed together.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ Numbers = NDArray[np.float64]
 
 HOUR_S = 3600.0
 LEAST_RATE = 1e-12
-"""Per second. Below it nobody is ever taken away, and the formulas would divide by nothing."""
+"""Per second. Below it a machine is never preempted, and the formulas would divide by zero."""
 
 
 def printed_usd_per_step(step_s: ArrayLike, chance: ArrayLike, usd_per_hour: ArrayLike) -> Numbers:
-    """`chance` is that of being taken away within the hour, which is then free.  Paper: SpotTune Eq. 2"""
+    """usd = step_s * (1 - chance) * usd_per_hour / 3600; `chance`: preempted within the hour.  Paper: SpotTune Eq. 2"""
     usd: Numbers = np.asarray(step_s, dtype=float) * printed_usd_of_an_hour(chance, usd_per_hour) / HOUR_S
     return usd
 
 
 def printed_usd_of_an_hour(chance: ArrayLike, usd_per_hour: ArrayLike) -> Numbers:
-    """Paper: SpotTune Eq. 1"""
+    """usd = (1 - chance) * usd_per_hour: a machine preempted within the hour is free.  Paper: SpotTune Eq. 1"""
     usd: Numbers = (1.0 - np.asarray(chance, dtype=float)) * np.asarray(usd_per_hour, dtype=float)
     return usd
 
 
 def rate_per_s(chance: ArrayLike, within_s: float = HOUR_S) -> Numbers:
-    """The constant rate at which machines are taken away, if this is the chance of it within so long."""
+    """rate = -ln(1 - chance) / within_s: the constant preemption rate with this chance within `within_s`."""
     rate: Numbers = -np.log1p(-np.clip(np.asarray(chance, dtype=float), 0.0, 1.0 - 1e-12)) / within_s
     return rate
 
 
 @dataclass(frozen=True)
 class Overheads:
-    """Seconds that train nothing, on every machine alike, and what it is worth to lose none."""
+    """Seconds without training, the same on every machine, and what an hour is worth to the user."""
 
     provision_s: float = 90.0
-    """From asking for a machine to the grant: not billed."""
+    """From the request of a machine to the grant: not billed."""
     start_s: float = 30.0
     """From the grant until the first step: the start of the program and the restore of its checkpoint."""
     save_s: float = 1.0
@@ -53,8 +53,8 @@ class Overheads:
     saved_on_notice: bool = True
     """Does the notice leave time to save? If not, half of what lies between two saves is lost on average."""
     hour_usd: float = 0.0
-    """What it is worth to the user to have a trial done an hour earlier. Where machines that are taken away are free,
-    nothing else tells one that dies before its first step from one that lives."""
+    """What it is worth to the user to have a trial done an hour earlier. Where preempted machines are free of charge,
+    nothing else makes one that is preempted before its first step look worse than one that stays."""
 
     @property
     def per_trained_s(self) -> float:
@@ -63,7 +63,7 @@ class Overheads:
 
     @property
     def lost_s(self) -> float:
-        """Training that a revocation takes with it."""
+        """Training lost in a preemption."""
         return 0.0 if self.saved_on_notice else self.every_s / 2.0
 
 
@@ -71,25 +71,25 @@ USUAL = Overheads()
 
 
 def useful_s(rate: ArrayLike, stay_s: ArrayLike, overheads: Overheads, cut_s: ArrayLike = 0.0) -> Numbers:
-    """Expected seconds of training that stay done, of one machine that is given back after `stay_s` at the latest. Of
-    the step that it is in when it is taken away, `cut_s` were for nothing."""
+    """Expected seconds of training that are kept, on one machine that is released after `stay_s` at the latest. A
+    preemption loses `cut_s` of the step under way."""
     lam = np.maximum(np.asarray(rate, dtype=float), LEAST_RATE)
     stay = np.asarray(stay_s, dtype=float)
     trained = np.exp(-lam * overheads.start_s) * _expected_stay_s(lam, np.maximum(0.0, stay - overheads.start_s))
-    taken_while_training = np.exp(-lam * overheads.start_s) - np.exp(-lam * np.maximum(stay, overheads.start_s))
-    # somebody taken soon after the start has less to lose than half of an interval
+    preempted_in_training = np.exp(-lam * overheads.start_s) - np.exp(-lam * np.maximum(stay, overheads.start_s))
+    # a machine preempted soon after its start has less to lose than half an interval
     lost_s = np.maximum(np.asarray(cut_s, dtype=float), overheads.lost_s)
-    lost = np.minimum(taken_while_training * lost_s, trained / 2.0)
+    lost = np.minimum(preempted_in_training * lost_s, trained / 2.0)
     useful: Numbers = np.maximum(0.0, trained / overheads.per_trained_s - lost)
     return useful
 
 
 def stay_usd(rate: ArrayLike, stay_s: ArrayLike, usd_per_hour: ArrayLike, refund_within_s: ArrayLike = 0.0) -> Numbers:
-    """Expected bill of that machine. Whoever is taken away before `refund_within_s` pays nothing."""
+    """Expected bill of that machine. It is free of charge if preempted before `refund_within_s`."""
     lam = np.maximum(np.asarray(rate, dtype=float), LEAST_RATE)
     stay = np.asarray(stay_s, dtype=float)
     free = np.minimum(np.asarray(refund_within_s, dtype=float), stay)
-    # the mean of min(life, stay) where that is not refunded: whoever lives to the end of the free time pays it all
+    # the mean of min(life, stay) where that is not refunded: a machine that outlives the free time pays for all of it
     paid = np.exp(-lam * free) * (free + _expected_stay_s(lam, stay - free))
     usd: Numbers = np.asarray(usd_per_hour, dtype=float) / HOUR_S * paid
     return usd
@@ -106,12 +106,12 @@ def usd_per_useful_step(
     notice_s: ArrayLike = np.inf,
     overheads: Overheads = USUAL,
 ) -> Numbers:
-    """Expected dollars for a step that counts, over one stay on a machine: until the trial is done, the machine is
-    taken away, or `at_most_s` are over. Infinite where no step would ever come of it. A step longer than `notice_s`
-    cannot be finished after the notice: half of one is lost on average.  Paper: SpotTune Eq. 2, corrected
+    """usd = E[dollars of a stay] / E[steps kept in it]; a stay lasts until the trial is done, the machine is preempted,
+    or `at_most_s` are over. Infinite where no step would ever be kept. A step longer than `notice_s` cannot be
+    finished after the notice: half of one is lost on average.  Paper: SpotTune Eq. 2, corrected
 
     Differs from the paper: dollars and steps are both expected over the whole stay, and nothing is free that is not
-    refunded. In print a machine that is surely taken away within the hour costs nothing whatever it does, and wins.
+    refunded. In print a machine that is surely preempted within the hour costs nothing, whatever it does, and wins.
     """
     seconds = np.asarray(step_s, dtype=float)
     to_do_s = overheads.start_s + seconds * np.asarray(steps_left, dtype=float) * overheads.per_trained_s
@@ -127,6 +127,6 @@ def usd_per_useful_step(
 
 
 def _expected_stay_s(rate: Numbers, stay_s: Numbers) -> Numbers:
-    """The mean of min(life, stay), lives ending at a constant rate."""
+    """E[min(life, stay)] = (1 - exp(-rate * stay)) / rate, at a constant preemption rate."""
     stay: Numbers = -np.expm1(-rate * stay_s) / rate
     return stay

@@ -1,8 +1,8 @@
 """Where the candidates of a turn come from.
 
-A space of a few thousand configurations is looked at whole. One that is larger, or has no end, is drawn from anew at
-every turn: half evenly over all of it, half close to the best known. What was run or is under way is always in the
-draw, and comes first, so that its rows stay what they are.
+A space of a few thousand configurations is used whole. A larger or continuous one is sampled anew at every turn: half
+evenly over all of it, half close to the best known. What was run or is pending is always in the sample, and comes
+first, so that its rows stay the same.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from shoestring.space.space import Space, from_plain
 from shoestring.values import Config, Value
 
 MOST_WHOLE = 5_000
-"""More candidates than this are drawn from."""
+"""More candidates than this are sampled."""
 DRAWN = 1024
-"""Candidates of a draw: half of them over the whole space, half of them near the best."""
+"""Candidates of a sample: half of them over the whole space, half of them near the best."""
 NEAREST, FARTHEST = 1e-3, 0.2
 """How far from the best these lie, in widths of a range: every order of magnitude between is as likely."""
 MOST_DIMENSIONS = 1000
-"""Of an even sequence; spaces with more parameters are drawn from by lot alone."""
+"""Of a Sobol sequence; spaces with more parameters are sampled uniformly at random."""
 
 
 class Pool(Protocol):
@@ -35,10 +35,10 @@ class Pool(Protocol):
     size: float
 
     def remember(self, config: Mapping[str, Value]) -> int:
-        """The row of a configuration that is run, or a SpecError if it is none of the space."""
+        """The row of a configuration that is run, or a SpecError if it is not in the space."""
 
     def candidates(self, turn: Sequence[int], best: Iterable[Config]) -> Candidates:
-        """Those of this turn. Equal turns have equal candidates."""
+        """Those of this turn. Equal turns give equal candidates."""
 
 
 def pool_of(space: object, only: Iterable[Config] | None) -> Pool:
@@ -73,7 +73,7 @@ class _Source(Protocol):
 
 
 class Redrawn:
-    """What was run, and a new draw at every turn."""
+    """What was run, and a new sample at every turn."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source
@@ -98,7 +98,7 @@ class Redrawn:
 
 
 class _Many:
-    """A long list: some by lot, and those nearest to the best."""
+    """A long list: some sampled at random, and those nearest to the best."""
 
     def __init__(self, candidates: Candidates) -> None:
         self._all = candidates
@@ -139,7 +139,7 @@ class _Endless:
 
     @cached_property
     def _sequence(self) -> Numbers:
-        from scipy.stats import qmc  # takes longer to load than all else here, and few spaces need it
+        from scipy.stats import qmc  # slower to import than all else here, and few spaces need it
 
         dimensions = len(self._space.params)
         if dimensions > MOST_DIMENSIONS:
@@ -148,7 +148,7 @@ class _Endless:
         return sequence
 
     def _near(self, config: Config, rng: np.random.Generator) -> Numbers:
-        """A step away from this configuration, in all of its numbers; each choice is made anew now and then."""
+        """A random step away from this configuration, in all numbers; each choice is sometimes sampled anew."""
         params = self._space.params
         length = math.exp(rng.uniform(math.log(NEAREST), math.log(FARTHEST)))
         u = np.array(

@@ -23,9 +23,9 @@ Rows = NDArray[np.intp]
 Key = tuple[tuple[str, Value, bool], ...]
 
 MOST_LISTED = 100_000
-"""Spaces with more configurations than this are drawn from instead of listed."""
+"""Spaces with more configurations than this are sampled instead of listed."""
 LOG_RATIO = 10.0
-"""A column of positive numbers of a table that spans more than this is looked at by its logarithm."""
+"""A table column of positive numbers that spans more than this is encoded by its logarithm."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Candidates:
         row = self.row_of.get(key(config))
         if row is None:
             raise SpecError(
-                f"{dict(config)!r} is none of the {len(self)} candidates",
-                hint="tell what was asked, or one of the space",
+                f"{dict(config)!r} is not among the {len(self)} candidates",
+                hint="tell a suggestion of ask(), or a configuration of the space",
             )
         return row
 
@@ -98,7 +98,7 @@ def of_table(rows: Sequence[object]) -> Candidates:
         raise SpecError("there are no candidates", hint="give a space, or a list of at least one configuration")
     for row in rows:
         if not isinstance(row, Mapping):
-            raise SpecError(f"candidate {row!r} is no configuration", hint="write each as {'lr': 0.1, 'batch': 16}")
+            raise SpecError(f"candidate {row!r} is not a configuration", hint="write each as {'lr': 0.1, 'batch': 16}")
         if set(row) != set(rows[0]):  # type: ignore[call-overload]
             raise SpecError(
                 f"candidate {dict(row)!r} has other parameters than the first", hint="name the same parameters in each"

@@ -1,4 +1,4 @@
-"""What a method may know when it chooses: the problem, the candidates, what was told and what is still under way."""
+"""What a method knows when it chooses: the problem, the candidates, the observations and the pending runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Problem:
-    """What is sought, once and for all: the best objective of a full-size run that keeps all limits.
+    """min (or max) of objective(x, 1) subject to all constraints at full size, s = 1.
 
     Paper: TrimTuner Eq. 4
-    Differs from the paper: the objective may as well be minimised, and limits are of either kind.
+    Differs from the paper: the objective may be minimised too, and constraints may be upper or lower bounds.
     """
 
     objective: str
@@ -32,7 +32,7 @@ class Problem:
     fractions: tuple[float, ...]
     """Ascending; the last is all of the data."""
     usd_per_hour: Callable[[Config], float] | None
-    """What a run of this configuration costs an hour; None if prices are not known beforehand."""
+    """What an hour of this configuration costs; None if prices are not known beforehand."""
     seed: int
 
     @property
@@ -42,7 +42,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class History:
-    """All that was told, by the rows of the candidates."""
+    """All observations, by the rows of the candidates."""
 
     problem: Problem
     candidates: Candidates
@@ -50,13 +50,13 @@ class History:
     rows: Sequence[int]
     """Of the observations."""
     pending: Sequence[tuple[int, float]]
-    """Rows and fractions that were asked and not told yet."""
+    """Rows and fractions of pending runs: asked and not told yet."""
     usd_per_hour: Numbers | None
     """Of each candidate."""
 
     @cached_property
     def untried(self) -> Flags:
-        """For each candidate and fraction: has it neither been told nor asked?"""
+        """For each candidate and fraction: neither observed nor pending?"""
         left = np.ones((len(self.candidates), len(self.problem.fractions)), dtype=bool)
         place = {fraction: column for column, fraction in enumerate(self.problem.fractions)}
         for row, observation in zip(self.rows, self.observations, strict=True):
@@ -69,7 +69,7 @@ class History:
 
     @cached_property
     def measured(self) -> dict[int, Observation]:
-        """The last run on all of the data, of each candidate that had one."""
+        """The last full-data run of each candidate that had one."""
         return {
             row: observation
             for row, observation in zip(self.rows, self.observations, strict=True)
@@ -78,22 +78,22 @@ class History:
 
     @cached_property
     def feasible(self) -> dict[int, Observation]:
-        """Those measured that ran to their end, have an objective and break no constraint."""
+        """Those measured that ran to the end, have an objective and violate no constraint."""
         return {
             row: observation
             for row, observation in self.measured.items()
             if not observation.killed
             and not math.isnan(observation.objective)
-            and all(map(observation.keeps, self.problem.constraints))
+            and all(map(observation.satisfies, self.problem.constraints))
         }
 
     @cached_property
     def infeasible(self) -> Rows:
-        """Those measured that did not."""
+        """The others of those measured."""
         return np.array([row for row in self.measured if row not in self.feasible], dtype=np.intp)
 
     def best_measured(self) -> int | None:
-        """The row of the best that was measured to be feasible."""
+        """The row of the best measured objective that is feasible."""
         if not self.feasible:
             return None
         sign = 1.0 if self.problem.minimize else -1.0

@@ -1,4 +1,4 @@
-"""Where to begin: a few configurations that differ in every parameter."""
+"""Initial design: a few configurations that differ in every parameter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from shoestring.optimizer.candidates import Candidates, Numbers
 
 
-def spread(candidates: Candidates, count: int, seed: int, turn: int = 0) -> list[int]:
+def latin_hypercube(candidates: Candidates, count: int, seed: int, turn: int = 0) -> list[int]:
     """Rows of a Latin hypercube of `count` points: the candidate nearest to each, no candidate twice. Each turn is
     another hypercube."""
     count = min(count, len(candidates))
@@ -23,7 +23,7 @@ def spread(candidates: Candidates, count: int, seed: int, turn: int = 0) -> list
 
 
 def encoded(point: Numbers, candidates: Candidates) -> Numbers:
-    """A point of the cube in the columns of the candidates; of a choice it names one option."""
+    """A point of the cube in the columns of the candidates, with one option of each choice."""
     encoded = np.zeros(len(candidates.parameter))
     for number in range(candidates.parameters):
         columns = np.flatnonzero(candidates.parameter == number)

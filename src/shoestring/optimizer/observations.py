@@ -1,4 +1,4 @@
-"""What goes into an optimiser and what comes out: suggestions, observations, answers."""
+"""Inputs and outputs of an optimizer: suggestions, observations, answers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from shoestring.units import show_number
 from shoestring.values import Config
 
 FULL = 1.0
-"""The fraction that counts: objective and constraints are those of a run on all of the data."""
+"""Full size: objective and constraints are those of a run on the full data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A configuration to run on this fraction of the data. `why` is for people and no part of what it is."""
+    """A configuration to run on this data fraction. `why` is for people and is not compared."""
 
     config: Config
     fraction: float = FULL
     why: str = field(default="", compare=False)
     end_at: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """Seconds and cost, by these names: a run that gets there may be killed, and told so."""
+    """Limits of seconds and cost, by these names: a run that reaches one may be killed, and told so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one run came to. NaN is what was not measured, or an objective that diverged."""
+    """The result of one run. NaN is what was not measured, or an objective that diverged."""
 
     config: Config
     fraction: float
@@ -35,7 +35,7 @@ class Observation:
     metrics: Mapping[str, float]
     """Seconds and cost among them, by these names, where they are known."""
     killed: bool = False
-    """It was ended at a limit: its seconds and its cost are the least that a whole run would have had."""
+    """It was ended at a limit: its seconds and its cost are lower bounds of those of a whole run."""
 
     @property
     def seconds(self) -> float:
@@ -45,8 +45,8 @@ class Observation:
     def cost(self) -> float:
         return self.metrics.get(COST, math.nan)
 
-    def keeps(self, constraint: Constraint) -> bool:
-        """Is it known to? What was not measured keeps nothing, and a killed run would have gone beyond what it took."""
+    def satisfies(self, constraint: Constraint) -> bool:
+        """Is it known to? Not where it was not measured, and a killed run would have exceeded what it took."""
         value = self.metrics.get(constraint.metric, math.nan)
         if self.killed and constraint.at_most and constraint.metric in (COST, SECONDS):
             return False
@@ -60,7 +60,7 @@ class ConstraintOutlook:
     constraint: Constraint
     value: float
     measured: bool
-    """By a run on all of the data; otherwise it is predicted from other runs."""
+    """By a full-data run; otherwise it is predicted from other runs."""
     probability: float
     """That it holds: 0 or 1 if measured."""
 
@@ -71,12 +71,12 @@ class ConstraintOutlook:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The configuration to use, as far as is known now."""
+    """The recommended configuration, as far as is known now."""
 
     config: Config
     objective: float
     measured: bool
-    """Was the objective measured on all of the data? Otherwise it is predicted."""
+    """Was the objective measured on the full data? Otherwise it is predicted."""
     constraints: tuple[ConstraintOutlook, ...]
     why: str = field(default="", compare=False)
 

@@ -1,12 +1,12 @@
 """Ask and tell, without any cloud.
 
     optimizer = Optimizer(space, minimize="loss", constraints=["cost <= 0.10"], fractions=[1/16, 1/4, 1])
-    suggestion = optimizer.ask()                               # a configuration and a fraction of the data
+    suggestion = optimizer.ask()                               # a configuration and a data fraction
     optimizer.tell(suggestion, loss=0.31, seconds=12.0, cost=0.004)
-    optimizer.best()                                           # a configuration, and how sure its limits are
+    optimizer.best()                                           # a configuration, and how sure its constraints are
 
-The same seed, asked and told the same, suggests the same. What was asked and not told yet is taken into account, so
-several machines can be kept busy.
+The same seed and the same sequence of calls give the same suggestions. Pending suggestions (asked, not told yet) are
+taken into account, so several runs can be in parallel.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from shoestring.space.constraints import COST, SECONDS, Constraint, ends, parse_
 from shoestring.values import Config, as_fraction, as_fractions, as_number, did_you_mean
 
 MOST_BEST = 4
-"""Configurations whose surroundings are looked at closely where a space is drawn from."""
+"""Configurations around which a space is sampled closely."""
 
 
 class Optimizer:
-    """Chooses configurations and fractions of the data so that the best feasible one is found for little money."""
+    """Chooses configurations and data fractions so that the best feasible one is found at little cost."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Optimizer:
         method: str | Method = "trimtuner",
     ) -> None:
         """`space` is a space as for `tune`, or a list of configurations; `candidates`, where given, are the only ones
-        of the space. `usd_per_hour` is what a run of a configuration costs an hour: with it only times have to be
-        learned, and telling the seconds is enough. A `method` that is no name is asked itself, for instance
+        of the space. `usd_per_hour` is what an hour of a configuration costs: with it only times have to be learned,
+        and telling the seconds is enough. `method` is a name or an instance, for example
         `TrimTunerGpAsPrinted(ByDirect(0.1))`."""
         if (minimize is None) == (maximize is None):
             raise SpecError("one objective is needed", hint="name the metric: minimize='loss' or maximize='accuracy'")
@@ -74,7 +74,7 @@ class Optimizer:
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """All that was told, in order."""
+        """All observations, in order."""
         return tuple(self._observations)
 
     def ask(self) -> Suggestion:
@@ -82,19 +82,19 @@ class Optimizer:
         history = self._history()
         if not _is_left(history):
             raise SpecError(
-                f"all {self._pool.size:,.0f} candidates have been asked on all of the data: nothing is left to try",
+                f"all {self._pool.size:,.0f} candidates have been suggested on the full data: no candidate is left",
                 hint="best() has the answer",
             )
         choice = self._method.choose(history)
         config = history.candidates.configs[choice.row]
         self._pending.append((self._pool.remember(config), choice.fraction))
-        give_up_as_of = choice.fraction if self._method.gives_up else FULL
-        end_at = ends(self._problem.constraints, give_up_as_of)
+        stop_early_at = choice.fraction if self._method.stops_early else FULL
+        end_at = ends(self._problem.constraints, stop_early_at)
         return Suggestion(dict(config), choice.fraction, choice.why, end_at)
 
     @property
     def exhausted(self) -> bool:
-        """Has every candidate been asked on all of the data?"""
+        """Has every candidate been suggested on the full data?"""
         return not _is_left(self._history())
 
     def tell(
@@ -106,10 +106,10 @@ class Optimizer:
         killed: bool = False,
         **metrics: float,
     ) -> None:
-        """What the run came to: its objective and the metrics of the constraints, by name.
+        """Report the result of a run: its objective and the metrics of the constraints, by name.
 
         An objective of NaN or infinity is a run that diverged. `killed` is a run that was ended at a limit: its seconds
-        and cost count as the least it would have had, and it need not have an objective.
+        and cost are lower bounds, and it need not have an objective.
         """
         given = {SECONDS: seconds, COST: cost, **metrics}
         told = {name: as_number(value, name) for name, value in given.items() if value is not None}
@@ -121,7 +121,7 @@ class Optimizer:
         self.learn(Observation(dict(suggestion.config), fraction, objective, told, killed))
 
     def learn(self, seen: Observation) -> None:
-        """The same in one piece, and nothing is asked for: what nobody knows of the run is NaN."""
+        """The same as one Observation, and nothing is required: what is unknown of the run is NaN."""
         metrics = dict(seen.metrics)
         self._complete(metrics, seen.config)
         row = self._pool.remember(seen.config)
@@ -131,25 +131,25 @@ class Optimizer:
         self._rows.append(row)
 
     def best(self) -> Answer:
-        """The configuration to use as far as is known now, and how sure its objective and its limits are."""
+        """The recommended configuration, and how sure its objective and its constraints are."""
         if not self._observations:
-            raise SpecError("nothing has been told yet, so nothing can be recommended", hint="ask, run, tell")
+            raise SpecError("nothing can be recommended before the first tell()", hint="ask, run, tell")
         return self._method.recommend(self._history())
 
     def expect(self, suggestion: Suggestion) -> None:
-        """This run is under way: as if it had been asked here."""
+        """Add a pending run, as if it had been suggested here."""
         self._pending.append((self._pool.remember(suggestion.config), as_fraction(suggestion.fraction)))
 
     def memory(self) -> Memory:
-        """What its method keeps from ask to ask, as plain JSON, beside all that was told and is under way: with these
-        three an optimiser in another process goes on as this one would."""
+        """The method's state from ask to ask, as plain JSON. With it, the observations and the pending runs, an
+        optimizer in another process continues as this one would."""
         return self._method.memory()
 
     def recall(self, memory: Memory) -> None:
         self._method.recall(memory)
 
     def reprice(self, usd_per_hour: Callable[[Config], float] | float) -> None:
-        """Hours cost something else from now on. What was told keeps what it cost."""
+        """Set new prices from now on. Observations keep their cost."""
         price = _price(usd_per_hour)
         candidates = self._history().candidates
         self._prices = (candidates, _prices(candidates, price))
@@ -164,7 +164,7 @@ class Optimizer:
         )
 
     def _best_known(self) -> list[Config]:
-        """The best at each of the largest fractions that were run: others like them may be better still."""
+        """The best at each of the largest fractions that were run: similar ones may be better still."""
         if not self._method.near_the_best:
             return []
         sign = 1.0 if self._problem.minimize else -1.0
@@ -195,15 +195,15 @@ class Optimizer:
     def _require(self, told: Mapping[str, float], killed: bool) -> None:
         for name in (SECONDS, COST):
             if name in told and not told[name] >= 0.0:
-                raise SpecError(f"{name}={told[name]} is nothing that a run can take", hint="tell what it really took")
+                raise SpecError(f"{name}={told[name]} is not possible for a run", hint="tell what it really took")
         if killed:
             return
         wanted = {self._problem.objective: "is the objective"}
-        wanted |= {constraint.metric: f"has a limit ({constraint})" for constraint in self._problem.constraints}
+        wanted |= {constraint.metric: f"has a constraint ({constraint})" for constraint in self._problem.constraints}
         for name, why in wanted.items():
             if name not in told:
                 names = ", ".join(told) or "nothing"
-                raise SpecError(f"{name} {why}, and this run tells {names}", hint=f"tell(suggestion, {name}=...)")
+                raise SpecError(f"{name} {why}, and this run reports {names}", hint=f"tell(suggestion, {name}=...)")
 
 
 def _is_left(history: History) -> bool:
@@ -230,8 +230,8 @@ def _price_of(config: Config, usd_per_hour: Callable[[Config], float]) -> float:
 
 class SharedOptimizer(Optimizer):
     def ask_beside(self, under_way: Iterable[Suggestion]) -> Suggestion:
-        """The next run, while these are under way and nothing else is: neither what was asked here before and given
-        up, nor what was asked here and then run otherwise."""
+        """The next run, with exactly these pending: not what was suggested here before and abandoned, nor what was
+        suggested here and then run differently."""
         self._pending.clear()
         for suggestion in under_way:
             self.expect(suggestion)

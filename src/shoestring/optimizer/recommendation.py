@@ -1,4 +1,4 @@
-"""Answers from what was measured on all of the data: the best that keeps every limit, else the nearest miss."""
+"""Answers from full-data runs: the best that satisfies every constraint, else the nearest miss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoestring.space.constraints import Constraint
 
 
 def measured_answer(history: History) -> Answer:
-    """The best feasible run on all of the data; if there is none, the one that missed by least, and by how much."""
+    """The best feasible full-data run; if there is none, the one that missed by least, and by how much."""
     best = history.best_measured()
     if best is not None:
         return of_measured(history, best)
@@ -26,11 +26,11 @@ def of_measured(history: History, row: int) -> Answer:
 
 
 def nearest_miss(history: History) -> Answer:
-    """No candidate is known to keep every limit: of those measured, the one that breaks them by least."""
+    """No candidate is known to satisfy every constraint: of those measured, the one that violates them by least."""
     if not history.measured:
         raise SpecError(
-            "no run on all of the data has been told yet, so there is nothing to recommend",
-            hint="go on asking, and tell what the runs come to",
+            "no full-data run has been reported yet, so there is nothing to recommend",
+            hint="continue to ask, and tell the results",
         )
 
     def missed(row: int) -> tuple[bool, float, float]:
@@ -48,8 +48,8 @@ def nearest_miss(history: History) -> Answer:
     elif math.isnan(seen.objective):
         broken = "diverged"
     else:
-        broken = f"breaks {broken}"
-    return replace(nearest, why=f"no run so far keeps every limit; the nearest miss {broken}")
+        broken = f"violates {broken}"
+    return replace(nearest, why=f"no run so far satisfies every constraint; the nearest miss {broken}")
 
 
 def _value(constraint: Constraint, seen: Observation) -> float:
@@ -57,4 +57,4 @@ def _value(constraint: Constraint, seen: Observation) -> float:
 
 
 def _outlook(constraint: Constraint, seen: Observation) -> ConstraintOutlook:
-    return ConstraintOutlook(constraint, _value(constraint, seen), True, 1.0 if seen.keeps(constraint) else 0.0)
+    return ConstraintOutlook(constraint, _value(constraint, seen), True, 1.0 if seen.satisfies(constraint) else 0.0)

@@ -1,4 +1,4 @@
-"""When to stop asking: after so many runs, so much money, so much time, or when nothing gets better any more.
+"""Stop conditions: a number of runs, money, time, or no more improvement.
 
 enough = [Iterations(44), Budget(0.30), NoImprovement(10)]
 while why_stop(optimizer, *enough) is None:
@@ -20,22 +20,22 @@ from shoestring.units import show_duration, show_usd
 
 class StopCondition(Protocol):
     def why(self, optimizer: Optimizer) -> str | None:
-        """Why to stop, in words, or None if there is no reason to."""
+        """Why to stop, for people, or None if there is no reason to."""
 
 
 def why_stop(optimizer: Optimizer, *conditions: StopCondition) -> str | None:
-    """What the first of these conditions that is met says; None if none is."""
+    """The reason of the first of these conditions that is met; None if none is."""
     return next((why for condition in conditions if (why := condition.why(optimizer)) is not None), None)
 
 
 @dataclass(frozen=True)
 class Iterations:
-    """So many runs were told.  Paper: TrimTuner Alg. 1 l.11"""
+    """A number of runs was told.  Paper: TrimTuner Alg. 1 l.11"""
 
     most: int
 
     def why(self, optimizer: Optimizer) -> str | None:
-        return f"{self.most} runs were told" if len(optimizer.observations) >= self.most else None
+        return f"{self.most} runs are done" if len(optimizer.observations) >= self.most else None
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Budget:
 
     def why(self, optimizer: Optimizer) -> str | None:
         spent = _sum(seen.cost for seen in optimizer.observations)
-        return f"{show_usd(spent)} of {show_usd(self.usd)} are spent" if spent >= self.usd else None
+        return f"{show_usd(spent)} of {show_usd(self.usd)} spent" if spent >= self.usd else None
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Runs have taken so long, of which some may have gone on at once. An optimiser has no clock: what else takes time
-    is not in it."""
+    """Runs have taken so long, `at_once` of them in parallel. An optimizer has no clock: time between runs is not
+    counted."""
 
     seconds: float
     at_once: int = 1
@@ -64,7 +64,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class NoImprovement:
-    """What is recommended was measured on all of the data, and so many runs since then have not changed that.
+    """The recommendation was measured on the full data, and so many runs since then have not changed it.
 
     Paper: TrimTuner section III, stop condition
     Differs from the paper: a prediction is no improvement before it is measured, nor is it a reason to stop.
@@ -84,7 +84,7 @@ class NoImprovement:
 
 
 def _since(seen: tuple[Observation, ...], config: object) -> int:
-    """How many runs were told after this configuration was measured for the first time."""
+    """Runs since this configuration was first measured."""
     return (
         len(seen) - 1 - next(place for place, one in enumerate(seen) if one.fraction == FULL and one.config == config)
     )

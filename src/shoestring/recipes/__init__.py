@@ -1,7 +1,7 @@
-"""Recipes: named bundles of policies. `build(spec)` makes the one a spec asks for, in the order they are asked in.
+"""Recipes: named bundles of policies. `build(spec)` makes those of a spec's recipe, in the order in which they decide.
 
-A recipe is a function from a RunSpec to policies, and its first line of documentation is what `describe` shows. Other
-packages add theirs under the entry point group "shoestring.recipes"; those are looked at only when a name is not ours.
+A recipe is a function from a RunSpec to policies, and the first line of its docstring is what `describe` shows. Other
+packages add theirs under the entry point group "shoestring.recipes"; those are loaded only when a name is not built in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.policies.search.limits.judge import Judging
+from shoestring.policies.search.limits.judge import JudgeTrials
 from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
 from shoestring.recipes.elastic import (
     elastic_grid,
@@ -35,7 +35,7 @@ __all__ = ["GROUP", "Recipe", "build", "describe", "search_of"]
 Recipe = Callable[[RunSpec], Sequence[Policy]]
 
 GROUP = "shoestring.recipes"
-_OURS: dict[str, Recipe] = {
+_BUILT_IN: dict[str, Recipe] = {
     recipe.__name__: recipe
     for recipe in (
         asha,
@@ -65,33 +65,35 @@ _OURS: dict[str, Recipe] = {
         given,
     )
 }
-_OF_PARTS = frozenset({"trimtuner", "trimtuner_gp_as_printed", "trimtuner_dt_as_printed"})
-"""Those that run trials on parts of the data and learn from what they took. Recipes of others may do the first too:
-only they themselves can know."""
+_WITH_FRACTIONS = frozenset({"trimtuner", "trimtuner_gp_as_printed", "trimtuner_dt_as_printed"})
+"""Recipes that run trials on data fractions and learn from the cost of trials. Recipes of other packages may use
+fractions too: only they can know."""
 
 
 def build(spec: RunSpec) -> list[Policy]:
-    """The policies of the spec's recipe. A recipe or an option that is not known is a SpecError with the way out.
+    """The policies of the spec's recipe. An unknown recipe or option is a SpecError with a hint.
 
-    Where there are limits, or where the search learns from what trials took, they are judged before it is asked.
+    With constraints, or where the search learns from the cost of trials, trials are judged before the search decides.
     """
     policies = _recipe(spec)
-    return [Judging(), *policies] if spec.constraints or spec.fractions or spec.recipe in _OF_PARTS else policies
+    return (
+        [JudgeTrials(), *policies] if spec.constraints or spec.fractions or spec.recipe in _WITH_FRACTIONS else policies
+    )
 
 
 def search_of(spec: RunSpec) -> Policy:
-    """The first policy of the spec's recipe: the one that searches."""
+    """The first policy of the spec's recipe: the search."""
     return _recipe(spec)[0]
 
 
 def _recipe(spec: RunSpec) -> list[Policy]:
-    recipe = _OURS.get(spec.recipe)
+    recipe = _BUILT_IN.get(spec.recipe)
     if recipe is None:
-        others = dict(_others())
+        others = dict(_of_other_packages())
         if spec.recipe not in others:
-            raise SpecError(f"recipe={spec.recipe!r} is unknown", hint=did_you_mean(spec.recipe, [*_OURS, *others]))
+            raise SpecError(f"recipe={spec.recipe!r} is unknown", hint=did_you_mean(spec.recipe, [*_BUILT_IN, *others]))
         recipe = others[spec.recipe]()
-    elif spec.fractions and spec.recipe not in _OF_PARTS:
+    elif spec.fractions and spec.recipe not in _WITH_FRACTIONS:
         raise SpecError(
             f"fractions={list(spec.fractions)}: recipe {spec.recipe} trains every trial on all of the data",
             hint="use recipe='trimtuner', or leave fractions out",
@@ -100,16 +102,16 @@ def _recipe(spec: RunSpec) -> list[Policy]:
 
 
 def describe() -> list[tuple[str, str]]:
-    """Every recipe that can be asked for, with one line about it."""
-    ours = [(name, _first_line(recipe)) for name, recipe in _OURS.items()]
-    return ours + [(name, _first_line(load())) for name, load in _others() if name not in _OURS]
+    """Every available recipe, with one line about it."""
+    ours = [(name, _first_line(recipe)) for name, recipe in _BUILT_IN.items()]
+    return ours + [(name, _first_line(load())) for name, load in _of_other_packages() if name not in _BUILT_IN]
 
 
 def _first_line(recipe: Recipe) -> str:
     return (recipe.__doc__ or "").strip().partition("\n")[0]
 
 
-def _others() -> Iterator[tuple[str, Callable[[], Recipe]]]:
+def _of_other_packages() -> Iterator[tuple[str, Callable[[], Recipe]]]:
     from importlib.metadata import entry_points
 
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

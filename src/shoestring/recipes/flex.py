@@ -1,4 +1,4 @@
-"""Our own elastic recipe: the one to take for a budget and a deadline when nothing speaks for another."""
+"""Our own elastic recipe: the default choice for a budget and a deadline."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.flex.policy import Flex
-from shoestring.recipes.classic import bundle, needs_metric, uses_spot
+from shoestring.recipes.classic import bundle, require_metric, uses_spot
 from shoestring.recipes.options.parse import Options
 
 
 def flex(spec: RunSpec) -> Sequence[Policy]:
-    """A model of all curves draws trials and gives the most promising more and more slots (explore, grace_steps)."""
-    needs_metric(spec)
+    """A model of all curves proposes trials and gives the most promising more slots (explore, grace_steps)."""
+    require_metric(spec)
     options = Options(spec)
     if spec.listings and not any(listing.slots >= spec.slots for listing in spec.listings):
         raise SpecError(

@@ -1,8 +1,7 @@
-"""The recipe that runs a fixed elimination schedule for as little money as the deadline allows.
+"""RubberBand: a fixed elimination schedule at the lowest cost that the deadline allows.
 
 Options, beside those of every recipe: stages (or eta and grace_steps), step_s, scaling, spread, provision_s, start_s,
-p_max, margin, sampler. Its placement is `on_demand` unless another is named: what can be taken away cannot be planned
-with.
+p_max, margin, sampler. Its default placement is `on_demand`: machines that may be preempted cannot be planned with.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from shoestring.policies.search.rubberband.plan import Round, RubberbandPlan, Sc
 from shoestring.policies.search.rubberband.policy import Rubberband
 from shoestring.policies.search.rubberband.speed import Guess
 from shoestring.policies.search.samplers.protocol import planned
-from shoestring.recipes.classic import bundle, halving, needs_metric
+from shoestring.recipes.classic import bundle, halving_options, require_metric
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.sampler import chosen_sampler
 from shoestring.values import Value
 
 HOLD_S = 600.0
-"""A machine the next stage needs waits so long for the last trial of this one."""
+"""A machine that the next stage needs is kept idle so long for the last trial of this one."""
 _STAGE = re.compile(r"\s*(\d+)\s*[x*×]\s*(\d+)\s*")
 
 
 def rubberband(spec: RunSpec) -> Sequence[Policy]:
-    """A fixed elimination schedule for the least money before the deadline (stages or eta, grace_steps; step_s)."""
+    """A fixed elimination schedule at the lowest cost that meets the deadline (stages or eta, grace_steps; step_s)."""
     search, placement, *rest = _policies(spec)
-    if spec.listings:  # they are known once the market is
+    if spec.listings:  # known once the market is
         search.outlook.opening_plan(spec, search.schedule)
     return (search, placement, AsPlanned(), *rest)
 
@@ -67,8 +66,8 @@ def _outlook(options: Options, spec: RunSpec, *, spot: bool) -> PlanInputs:
     p_max = options.whole("p_max", max(16, spec.slots), least=1)
     if p_max < spec.slots:
         raise SpecError(
-            f"options.p_max={p_max} is less than slots={spec.slots}, which one worker of a trial takes",
-            hint=f"raise it to {spec.slots} at least",
+            f"options.p_max={p_max} is less than slots={spec.slots}, which one worker takes",
+            hint=f"raise it to at least {spec.slots}",
         )
     return PlanInputs(
         guess=Guess(
@@ -86,22 +85,22 @@ def _outlook(options: Options, spec: RunSpec, *, spot: bool) -> PlanInputs:
 
 # -- the schedule ---------------------------------------------------------------------------------------------------
 def _schedule(options: Options, spec: RunSpec) -> Schedule:
-    """As listed, or as successive halving would have it."""
+    """As listed by the user, or that of successive halving."""
     if "stages" not in spec.options:
-        eta, grace_steps = halving(options, spec)
+        eta, grace_steps = halving_options(options, spec)
         ends = rung_steps(grace_steps, eta, spec.max_steps)
         counts = [planned(spec)]
         while len(counts) < len(ends):
             counts.append(max(1, counts[-1] // eta))
         lengths = [later - earlier for earlier, later in pairwise((0, *ends))]
         return _in_rounds(zip(counts, lengths, strict=True))
-    needs_metric(spec)
+    require_metric(spec)
     text = options.text("stages", "")
     pairs = [_STAGE.fullmatch(part) for part in text.split(",")]
     stages = [(int(pair[1]), int(pair[2])) for pair in pairs if pair is not None]
     if len(stages) < len(pairs) or not all(trials and steps for trials, steps in stages):
         raise SpecError(
-            f"options.stages={text!r} is no schedule",
+            f"options.stages={text!r} is not a schedule",
             hint="write trials x steps for each stage, e.g. '64x1, 16x4, 4x16': 16 of the 64 are trained 4 steps more",
         )
     _check(text, stages, spec)
@@ -112,7 +111,8 @@ def _check(text: str, stages: list[tuple[int, int]], spec: RunSpec) -> None:
     for (before, _), (after, _) in pairwise(stages):
         if after > before:
             raise SpecError(
-                f"options.stages={text!r} has {after} trials after {before}", hint="each stage has some of the last"
+                f"options.stages={text!r} has {after} trials after {before}",
+                hint="a stage has at most as many trials as the one before",
             )
     if stages[0][0] != planned(spec):
         raise SpecError(

@@ -1,4 +1,4 @@
-"""SciSpot: a bag of jobs on machines that live for a while, by what is known of their lives."""
+"""SciSpot: job bags on preemptible VMs, placed and checkpointed by their lifetime distribution."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from shoestring.policies.housekeeping.renewal import Renewal
 from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.policies.search.run_to_completion import Given, RandomSearch
-from shoestring.recipes.options.checkpointing import saving
-from shoestring.recipes.options.model_files import known_lifetimes
+from shoestring.recipes.options.checkpointing import checkpointing_policies
+from shoestring.recipes.options.model_files import lifetime_source
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.placement import pinning
 from shoestring.values import as_whole
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def scispot(spec: RunSpec) -> Sequence[Policy]:
-    """A bag of jobs: machines chosen, used again, kept and left by how long they live; saves likewise (lifetimes)."""
+    """A bag of jobs on preemptible VMs: machines, reuse and checkpoints chosen by VM lifetimes (lifetimes, gangs)."""
     options = Options(spec)
-    lifetimes = known_lifetimes(options)
-    saves = saving(options, "programme", lifetimes)
+    lifetimes = lifetime_source(options)
+    saves = checkpointing_policies(options, "programme", lifetimes)
     gangs = _gangs(options, lifetimes)
     options.finish()
     search: Policy = Given() if spec.given else RandomSearch()
@@ -36,23 +36,25 @@ def scispot(spec: RunSpec) -> Sequence[Policy]:
 
 
 def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:
-    """The option `gangs`: how many machines may work on one job together, one number or several by commas."""
-    if not options.asked("gangs"):
+    """The option `gangs`: how many machines may work on one job together, one number or several, comma-separated."""
+    if not options.is_given("gangs"):
         return ()
     spec, said = options.spec, options.spec.options["gangs"]
     words = said.split(",") if isinstance(said, str) else (said,)
     counts = tuple(sorted({as_whole(word, "options.gangs") for word in words}))
     if counts[0] < 1:
-        raise SpecError(f"options.gangs={said!r}: {counts[0]} machines do no job", hint='list counts, e.g. "1,2,4"')
+        raise SpecError(
+            f"options.gangs={said!r}: {counts[0]} machines cannot run a job", hint='list counts, e.g. "1,2,4"'
+        )
     if counts[-1] > spec.max_machines:
         raise SpecError(
             f"options.gangs={said!r}: at most {spec.max_machines} may be rented at once",
-            hint=f"raise max_machines to {counts[-1]}, or leave out what is more",
+            hint=f"raise max_machines to {counts[-1]}, or remove larger counts",
         )
     if spec.space.roles:
         raise SpecError(
             f"options.gangs={said!r} chooses machines for every job, "
-            f"and {', '.join(spec.space.roles.values())} in the space would choose them too",
-            hint="leave one of the two out",
+            f"but {', '.join(spec.space.roles.values())} in the space would choose them too",
+            hint="remove one of the two",
         )
     return () if counts == (1,) else (Gangs(lifetimes, counts),)

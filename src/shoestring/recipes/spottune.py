@@ -1,7 +1,7 @@
-"""SpotTune: train part of the way on the cheapest steps to be had, predict, and take the best to the end.
+"""SpotTune: train part of the way where steps are cheapest, predict final values, and train only the best to max_steps.
 
-It reads like the paper's Figure 3: the search looks at curves (`theta`), the placement at prices, speeds, revocations
-and refunds (`refund_seeking`), and a notice saves what was done (`on_notice`).
+It follows the paper's Figure 3: the search uses curves (`theta`), the placement prices, speeds, revocations and refunds
+(`refund_seeking`), and a preemption notice triggers a checkpoint (`on_notice`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.classic import bundle
 from shoestring.recipes.options.parse import Options
-from shoestring.recipes.theta import part_of_the_way
+from shoestring.recipes.theta import theta_search
 
 
 def spottune(spec: RunSpec) -> Sequence[Policy]:
-    """As theta, on machines whose steps cost least: after refunds, price, speed and risk weighed (theta, mcnt)."""
+    """As theta, on the machines with the cheapest expected step: price, speed, risk and refunds (theta, mcnt)."""
     options = Options(spec)
-    search = part_of_the_way(spec, options)
+    search = theta_search(spec, options)
     return bundle(search, options, placement="refund_seeking", checkpointing="on_notice")
 
 
 def spottune_as_printed(spec: RunSpec) -> Sequence[Policy]:
-    """SpotTune to the letter of its paper, for comparison: random bids, hourly moves, EarlyCurve (theta, mcnt)."""
+    """SpotTune exactly as its paper prints it, for comparison: random bids, hourly moves, EarlyCurve (theta, mcnt)."""
     words = {"curve": "earlycurve", **spec.options}
     options = Options(msgspec.structs.replace(spec, options=words))
-    search = part_of_the_way(spec, options)
-    return bundle(search, options, placement="as_printed", checkpointing="on_notice")
+    search = theta_search(spec, options)
+    return bundle(search, options, placement="spottune_as_printed", checkpointing="on_notice")

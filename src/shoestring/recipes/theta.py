@@ -1,4 +1,4 @@
-"""Recipes that train every trial part of the way and let its curve tell whether it goes on.
+"""Recipes that train every trial part of the way and promote the best by predicted final values.
 
 Options of both, beside those of every recipe: theta, mcnt, curve, plateau, sampler.
 """
@@ -11,21 +11,21 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.theta.policy import CURVES, Theta
 from shoestring.policies.search.theta.stopping import StopHopeless
-from shoestring.recipes.classic import bundle, needs_metric
+from shoestring.recipes.classic import bundle, require_metric
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.sampler import chosen_sampler
 
 
 def theta(spec: RunSpec) -> Sequence[Policy]:
-    """All trials to theta of their steps; those whose curves promise most go on to the end (theta, mcnt, curve)."""
+    """All trials run to theta of max_steps; the mcnt best by predicted final value finish (theta, mcnt, curve)."""
     options = Options(spec)
-    return bundle(part_of_the_way(spec, options), options)
+    return bundle(theta_search(spec, options), options)
 
 
 def theta_adaptive(spec: RunSpec) -> Sequence[Policy]:
-    """As theta, and a trial that cannot be among the best any more is dropped at once (confidence, grace)."""
+    """As theta, and a trial predicted not to be among the best is pruned at once (confidence, grace)."""
     options = Options(spec)
-    search = part_of_the_way(spec, options)
+    search = theta_search(spec, options)
     rule = StopHopeless(
         mcnt=search.mcnt,
         curve=search.curve,
@@ -35,9 +35,9 @@ def theta_adaptive(spec: RunSpec) -> Sequence[Policy]:
     return (rule, *bundle(search, options))
 
 
-def part_of_the_way(spec: RunSpec, options: Options) -> Theta:
-    """The search, as its options say."""
-    needs_metric(spec)
+def theta_search(spec: RunSpec, options: Options) -> Theta:
+    """The search with its options."""
+    require_metric(spec)
     return Theta(
         theta=options.share("theta", Theta.theta, least=0.05),
         mcnt=options.whole("mcnt", Theta.mcnt, least=1),

@@ -1,7 +1,7 @@
-"""Why: the journal told in words, line by line, for one trial or for the whole run.
+"""`why`: the journal as sentences, one per event or decision, for one trial or for the whole run.
 
-The journal is replayed beside the telling, so each line can name what an id stood for at that moment. Only what a
-person would ask about is told; timers, prepayments and single reports are in the journal for those who look there.
+The journal is replayed on the way, so each line can name what an id stood for at that moment. Timers, prepayments and
+single reports are left out: they are in the journal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shoestring.units import show_duration, show_number, show_usd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplanationLine:
-    """One thing that happened or was decided, in words."""
+    """One event or decision, as a sentence."""
 
     since_start_s: float
     text: str
@@ -45,79 +45,80 @@ class Explanation(tuple[ExplanationLine, ...]):
     __repr__ = __str__
 
 
-Words = Iterator[tuple[str, tuple[JobId, ...]]]
+Sentences = Iterator[tuple[str, tuple[JobId, ...]]]
+"""Each with the trials it is about."""
 
 
 def tell(entries: Iterable[Entry]) -> Iterator[ExplanationLine]:
-    """The whole run in words."""
+    """The whole run, sentence by sentence."""
     state = RunState()
     for entry in entries:
         event = entry.event
         state.seq, state.now = entry.seq, max(state.now, event.at)
-        words = list(_told(_EVENTS, state, event))  # before the fold: it forgets what has ended
+        sentences = list(_describe(_EVENTS, state, event))  # before the fold: it forgets what has ended
         evolve(state, event)
         for decision in entry.decisions:
-            words += _told(_DECISIONS, state, decision)
+            sentences += _describe(_DECISIONS, state, decision)
             evolve(state, decision)
-        for text, jobs in words:
+        for text, jobs in sentences:
             yield ExplanationLine(since_start_s=max(0.0, event.at - state.started_at), text=text, jobs=jobs)
 
 
 def why(entries: Iterable[Entry], job: JobId) -> Explanation:
-    """What happened to one trial, and why."""
+    """Every event and decision about one trial."""
     return Explanation(line for line in tell(entries) if job in line.jobs)
 
 
-def _told(words: dict[type, Callable[[RunState, Any], Words]], state: RunState, fact: object) -> Words:
-    teller = words.get(type(fact))
-    return iter(()) if teller is None else teller(state, fact)
+def _describe(table: dict[type, Callable[[RunState, Any], Sentences]], state: RunState, fact: object) -> Sentences:
+    describe = table.get(type(fact))
+    return iter(()) if describe is None else describe(state, fact)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
-def _run_started(state: RunState, event: e.RunStarted) -> Words:  # noqa: ARG001
+def _run_started(state: RunState, event: e.RunStarted) -> Sentences:  # noqa: ARG001
     spec = event.spec
     yield (
-        f"{spec.kind} {spec.name} began: {spec.trials} trials of {spec.max_steps} steps, recipe {spec.recipe}, "
+        f"{spec.kind} {spec.name} started: {spec.trials} trials of {spec.max_steps} steps, recipe {spec.recipe}, "
         f"{show_usd(spec.budget_usd)}, {show_duration(spec.deadline_s)}",
         (),
     )
 
 
-def _granted(state: RunState, event: e.LeaseGranted) -> Words:
+def _granted(state: RunState, event: e.LeaseGranted) -> Sentences:
     lease = state.leases.get(event.lease)
     if lease is not None:
-        yield f"{lease.offer} is up, {show_duration(event.at - lease.requested_at)} after it was asked for", ()
+        yield f"{lease.offer} is up, {show_duration(event.at - lease.requested_at)} after the request", ()
 
 
-def _denied(state: RunState, event: e.LeaseDenied) -> Words:
+def _denied(state: RunState, event: e.LeaseDenied) -> Sentences:
     lease = state.leases.get(event.lease)
     if lease is not None:
-        yield f"{lease.offer} was not to be had: {event.reason.replace('_', ' ')}", ()
+        yield f"{lease.offer} denied: {event.reason.replace('_', ' ')}", ()
 
 
-def _noticed(state: RunState, event: e.RevocationNoticed) -> Words:
+def _noticed(state: RunState, event: e.RevocationNoticed) -> Sentences:
     lease = state.leases.get(event.lease)
     if lease is not None:
         notice = show_duration(max(0.0, event.gone_at - event.at))
-        yield f"notice: {lease.offer} will be taken back in {notice}", _jobs_on(state, lease)
+        yield f"notice: {lease.offer} will be preempted in {notice}", _jobs_on(state, lease)
 
 
-def _ended(state: RunState, event: e.LeaseEnded) -> Words:
+def _ended(state: RunState, event: e.LeaseEnded) -> Sentences:
     lease = state.leases.get(event.lease)
     if lease is None:
         return
     refund = f", {show_usd(event.refunded_usd)} refunded" if event.refunded_usd else ""
-    how = {"released": "given back", "revoked": "taken back", "expired": "ran out", "lost": "lost"}[event.cause]
+    how = {"released": "released", "revoked": "preempted", "expired": "expired", "lost": "lost"}[event.cause]
     yield f"{lease.offer} {how}: {show_usd(event.charged_usd)}{refund}", _jobs_on(state, lease)
 
 
-def _passed(state: RunState, event: e.SnapshotReported) -> Words:
+def _snapshot(state: RunState, event: e.SnapshotReported) -> Sentences:
     metric = state.the_spec.metric or ""
-    came_to = f": {metric} {show_number(event.metrics[metric])}" if metric in event.metrics else ""
-    yield f"told of {event.fraction:.3g} of the data on its way{came_to}", (event.job,)
+    value = f": {metric} {show_number(event.metrics[metric])}" if metric in event.metrics else ""
+    yield f"reported a result for data fraction {event.fraction:.3g}{value}", (event.job,)
 
 
-def _saved(state: RunState, event: e.CheckpointSaved) -> Words:
+def _saved(state: RunState, event: e.CheckpointSaved) -> Sentences:
     lease = _lease_of(state, event.segment)
     if lease is not None and lease.gone_at is not None:
         spare = show_duration(max(0.0, lease.gone_at - event.at))
@@ -126,11 +127,11 @@ def _saved(state: RunState, event: e.CheckpointSaved) -> Words:
         yield f"saved at step {event.step}", (event.job,)
 
 
-def _unsaved(state: RunState, event: e.CheckpointLost) -> Words:  # noqa: ARG001
+def _checkpoint_lost(state: RunState, event: e.CheckpointLost) -> Sentences:  # noqa: ARG001
     yield f"its checkpoint at step {event.ref.step} cannot be used: {event.detail}", (event.job,)
 
 
-def _segment_ended(state: RunState, event: e.SegmentEnded) -> Words:
+def _segment_ended(state: RunState, event: e.SegmentEnded) -> Sentences:
     segment = state.segments.get(event.segment)
     if segment is None:
         return
@@ -142,16 +143,16 @@ def _segment_ended(state: RunState, event: e.SegmentEnded) -> Words:
         "reached": f"reached step {event.step}",
         "completed": f"its code finished at step {event.step}",
         "halted": f"halted at step {event.step}{lost}",
-        "lost": f"its machine went at step {event.step}{lost}",
+        "lost": f"lost its machine at step {event.step}{lost}",
         "failed": f"failed at step {event.step}{reason}{lost}",
-        "overran": f"ended as hung at step {event.step}{reason}{lost}",
+        "overran": f"killed as hung at step {event.step}{reason}{lost}",
     }[event.cause]
     yield text, (job.id,)
 
 
-def _asked(state: RunState, event: e.UserAsked) -> Words:
+def _user_request(state: RunState, event: e.UserAsked) -> Sentences:
     if event.wish != "amend":
-        yield f"you asked to {event.wish}", ()
+        yield f"you requested: {event.wish}", ()
         return
     spec = state.the_spec
     budget = spec.budget_usd if event.budget_usd is None else event.budget_usd
@@ -159,78 +160,78 @@ def _asked(state: RunState, event: e.UserAsked) -> Words:
     yield f"you set the budget to {show_usd(budget)} and the deadline to {show_duration(deadline_s)}", ()
 
 
-def _broke(state: RunState, event: e.PolicyBroke) -> Words:  # noqa: ARG001
+def _broke(state: RunState, event: e.PolicyBroke) -> Sentences:  # noqa: ARG001
     yield f"a policy broke, the run is parked: {event.detail}", ()
 
 
 # -- decisions ---------------------------------------------------------------------------------------------------------
-def _about_job(verb: str) -> Callable[[RunState, Any], Words]:
-    def words(state: RunState, decision: Any) -> Words:  # noqa: ARG001
+def _about_job(verb: str) -> Callable[[RunState, Any], Sentences]:
+    def sentences(state: RunState, decision: Any) -> Sentences:  # noqa: ARG001
         yield f"{verb}: {decision.why}", (decision.job,)
 
-    return words
+    return sentences
 
 
-def _about_segment(verb: str) -> Callable[[RunState, Any], Words]:
-    def words(state: RunState, decision: Any) -> Words:
+def _about_segment(verb: str) -> Callable[[RunState, Any], Sentences]:
+    def sentences(state: RunState, decision: Any) -> Sentences:
         segment = state.segments.get(decision.segment)
         if segment is not None:
             yield f"{verb}: {decision.why}", (segment.job,)
 
-    return words
+    return sentences
 
 
-def _about_run(verb: str) -> Callable[[RunState, Any], Words]:
-    def words(state: RunState, decision: Any) -> Words:  # noqa: ARG001
+def _about_run(verb: str) -> Callable[[RunState, Any], Sentences]:
+    def sentences(state: RunState, decision: Any) -> Sentences:  # noqa: ARG001
         yield f"{verb}: {decision.why}", ()
 
-    return words
+    return sentences
 
 
-def _run_job(state: RunState, decision: d.RunJob) -> Words:  # noqa: ARG001
+def _run_job(state: RunState, decision: d.RunJob) -> Sentences:  # noqa: ARG001
     slots = f" on {decision.slots} slots" if decision.slots > 1 else ""
-    yield f"to run until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
+    yield f"scheduled until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
 
 
-def _start(state: RunState, decision: d.StartSegment) -> Words:
-    before = "running again" if state.jobs[decision.job].step or decision.resume_from else "started"
-    part = f", with {decision.fraction:.3g} of the data" if decision.fraction < 1 else ""
-    yield f"{before} {decision.why}{part}", (decision.job,)
+def _start(state: RunState, decision: d.StartSegment) -> Sentences:
+    verb = "resumed" if state.jobs[decision.job].step or decision.resume_from else "started"
+    fraction = f", data fraction {decision.fraction:.3g}" if decision.fraction < 1 else ""
+    yield f"{verb} {decision.why}{fraction}", (decision.job,)
 
 
-def _plan_saves(state: RunState, decision: d.PlanSaves) -> Words:
+def _plan_saves(state: RunState, decision: d.PlanSaves) -> Sentences:
     segment = state.segments.get(decision.segment)
-    if segment is not None and segment.saved_at is not None:  # what every start is told is no news
+    if segment is not None and segment.saved_at is not None:  # the plan that comes with every start is left out
         yield f"saves from now on: {decision.why}", (segment.job,)
 
 
-def _request(state: RunState, decision: d.RequestLease) -> Words:
+def _request(state: RunState, decision: d.RequestLease) -> Sentences:
     until = show_duration(decision.end_by - state.now)
     yield (
-        f"asked for {decision.offer} for {until}, at most {show_usd(decision.reserve_usd)}: {decision.why}",
+        f"requested {decision.offer} for {until}, at most {show_usd(decision.reserve_usd)}: {decision.why}",
         (),
     )
 
 
-def _release(state: RunState, decision: d.ReleaseLease) -> Words:
+def _release(state: RunState, decision: d.ReleaseLease) -> Sentences:
     lease = state.leases.get(decision.lease)
-    yield f"gave back {decision.lease if lease is None else lease.offer}: {decision.why}", ()
+    yield f"released {decision.lease if lease is None else lease.offer}: {decision.why}", ()
 
 
-def _refused(state: RunState, decision: d.Refused) -> Words:
-    wish = decision.wish
-    match wish:
+def _refused(state: RunState, decision: d.Refused) -> Sentences:
+    proposed = decision.wish
+    match proposed:
         case d.RequestLease():
-            yield f"refused to rent {wish.offer}: {decision.why}", ()
+            yield f"guard refused to rent {proposed.offer}: {decision.why}", ()
         case d.ExtendLease():
-            lease = state.leases.get(wish.lease)
+            lease = state.leases.get(proposed.lease)
             if lease is not None:
-                yield f"refused to keep {lease.offer} for longer: {decision.why}", _jobs_on(state, lease)
+                yield f"guard refused to extend {lease.offer}: {decision.why}", _jobs_on(state, lease)
         case d.StartSegment():
-            yield f"refused to start: {decision.why}", (wish.job,)
+            yield f"guard refused to start it: {decision.why}", (proposed.job,)
 
 
-def _conclude(state: RunState, decision: d.Conclude) -> Words:
+def _conclude(state: RunState, decision: d.Conclude) -> Sentences:
     best = "without a result" if decision.best is None else f"best is trial {state.jobs[decision.best].number}"
     yield f"over, {best}: {decision.why}", () if decision.best is None else (decision.best,)
 
@@ -245,33 +246,34 @@ def _lease_of(state: RunState, segment_id: SegmentId) -> Lease | None:
     return state.leases.get(leases[0]) if leases else None
 
 
-_EVENTS: dict[type, Callable[[RunState, Any], Words]] = {
+_EVENTS: dict[type, Callable[[RunState, Any], Sentences]] = {
     e.RunStarted: _run_started,
     e.LeaseGranted: _granted,
     e.LeaseDenied: _denied,
     e.RevocationNoticed: _noticed,
     e.LeaseEnded: _ended,
-    e.SnapshotReported: _passed,
+    e.SnapshotReported: _snapshot,
     e.CheckpointSaved: _saved,
-    e.CheckpointLost: _unsaved,
+    e.CheckpointLost: _checkpoint_lost,
     e.SegmentEnded: _segment_ended,
-    e.UserAsked: _asked,
+    e.UserAsked: _user_request,
     e.PolicyBroke: _broke,
 }
 
-_DECISIONS: dict[type, Callable[[RunState, Any], Words]] = {
-    d.AddJob: _about_job("invented"),
+_DECISIONS: dict[type, Callable[[RunState, Any], Sentences]] = {
+    d.AddJob: _about_job("added"),
     d.RunJob: _run_job,
     d.PauseJob: _about_job("paused"),
-    d.DropJob: _about_job("stopped early"),
+    d.DropJob: _about_job("pruned"),
     d.JudgeJob: _about_job("judged"),
     d.StartSegment: _start,
     d.PlanSaves: _plan_saves,
-    d.HaltSegment: _about_segment("told to save and halt"),
-    d.SaveCheckpoint: _about_segment("told to save"),
+    d.HaltSegment: _about_segment("save and halt requested"),
+    d.SaveCheckpoint: _about_segment("save requested"),
     d.RequestLease: _request,
     d.ReleaseLease: _release,
     d.WindDown: _about_run("winding down"),
+    d.WindDownV1: _about_run("winding down"),
     d.Refused: _refused,
     d.Conclude: _conclude,
 }

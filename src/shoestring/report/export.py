@@ -1,4 +1,4 @@
-"""Trials, or the results of a bag, into a file: CSV, JSON or parquet, one record each."""
+"""Trials of a study or results of a bag as CSV, JSON or parquet, one record each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = ("csv", "json", "parquet")
 
 
 def format_for(path: Path | None, given: str | None) -> str:
-    """The format asked for, else the one the file's name speaks of."""
+    """The given format, otherwise that of the file's suffix."""
     if given:
         return given
     ending = path.suffix.removeprefix(".").lower() if path is not None else "csv"
@@ -26,7 +26,7 @@ def format_for(path: Path | None, given: str | None) -> str:
 
 
 def export(study: Study, path: Path, kind: str) -> int:
-    """Write all of them; returns how many."""
+    """Write all records; returns how many."""
     content = _parquet(_rows(study)) if kind == "parquet" else as_text(study, kind).encode()
     try:
         path.write_bytes(content)
@@ -51,12 +51,12 @@ def as_text(study: Study, kind: str) -> str:
 
 
 def _rows(study: Study) -> list[dict[str, Any]]:
-    """A bag's jobs are known by their parameters, a study's trials by their numbers and values."""
+    """A bag's jobs are identified by their parameters, a study's trials by their numbers."""
     return list(study.results) if study.spec.kind == "bag" else study.trials.to_plain()
 
 
 def to_json(plain: Any) -> str:
-    """JSON that every reader accepts: what is not finite becomes null."""
+    """JSON that every reader accepts: non-finite numbers become null."""
     return json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -79,7 +79,7 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
 
 
 def _arrow_column(pyarrow: Any, values: list[Any]) -> Any:
-    """A choice may mix numbers and words, a parquet column may not: such a column becomes words."""
+    """A choice may mix numbers and text, a parquet column may not: such a column becomes text."""
     try:
         return pyarrow.array(values)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):

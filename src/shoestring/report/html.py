@@ -1,6 +1,6 @@
-"""A study as one HTML page without scripts or outside files, to send to somebody.
+"""A study as one self-contained HTML page, without scripts or external files.
 
-Pictures first: people would rather look. All of them are drawn from one pass over the journal and from its fold.
+Plots come first. All of them are made from one pass over the journal and from its fold.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from shoestring.report.plots.journal_pass import Chronicle
 from shoestring.report.plots.learning_curves import learning_curves
 from shoestring.report.plots.machines import machine_bars
 from shoestring.report.plots.spending import SpendingLimits, money_over_time
-from shoestring.report.plots.svg import shortened, words
+from shoestring.report.plots.svg import escaped, shortened
 from shoestring.report.study import Study
 from shoestring.report.trials import SHOWN_IN_NOTEBOOKS, Trials
 
 LOG_HEAD, LOG_TAIL = 1000, 1000
-"""How much of a long decision log a page holds: its beginning and its end."""
+"""Lines of a long decision log that a page holds: its beginning and its end."""
 
 _STYLE = (
     FIGURE_STYLE
@@ -41,36 +41,37 @@ summary { cursor: pointer } pre { background: var(--panel); padding: 1em; overfl
 
 
 def page(study: Study) -> str:
-    """The page as text. Everything from the user's side is escaped."""
+    """The page as text. Everything the user wrote is escaped."""
     state, spec, receipt = study.state, study.spec, study.receipt
-    told = Chronicle()
-    so_far = takewhile(lambda entry: entry.seq <= state.seq, study.entries())  # a run that goes on has more by now
-    log = _log(tell(told.watching(so_far)))
+    chronicle = Chronicle()
+    so_far = takewhile(lambda entry: entry.seq <= state.seq, study.entries())  # an active run has written more by now
+    log = _log(tell(chronicle.watching(so_far)))
     best = (
-        f"{words(study.without_best.capitalize())}."
+        f"{escaped(study.without_best.capitalize())}."
         if study.best is None
-        else (f"<strong>Best</strong> {words(study.best)}")
+        else (f"<strong>Best</strong> {escaped(study.best)}")
     )
-    pictures = [
+    plots = [
         money_over_time(
-            told, SpendingLimits(budget_usd=spec.budget_usd, deadline_s=spec.deadline_s), str(receipt.charged)
+            chronicle, SpendingLimits(budget_usd=spec.budget_usd, deadline_s=spec.deadline_s), str(receipt.charged)
         ),
-        machine_bars(told, spec.deadline_s),
+        machine_bars(chronicle, spec.deadline_s),
     ]
     if spec.metric is not None:
-        pictures.insert(
+        plots.insert(
             0, learning_curves(spec, state.jobs.values(), None if state.best is None else state.jobs[state.best])
         )
+    status = f"{study.status}, {study.status_detail}" if study.status_detail else study.status
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width'>"
-        f"<title>{words(study.name)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{words(study.name)}</h1>"
-        f"<p class='status'>{words(study.status)}{words(f', {state.ending}' if state.ending else '')}</p>"
-        f"<p>{best}</p>{_answer(study)}{''.join(pictures)}"
+        f"<title>{escaped(study.name)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escaped(study.name)}</h1>"
+        f"<p class='status'>{escaped(status)}</p>"
+        f"<p>{best}</p>{_answer(study)}{''.join(plots)}"
         f"<h2>Receipt</h2><div class='wide receipt'>{receipt._repr_html_()}</div>"
         f"<h2>Trials</h2>{_trials(study)}"
-        f"<h2>Decisions</h2><details><summary>every decision, in words</summary><pre>{log}</pre></details>"
+        f"<h2>Decisions</h2><details><summary>every decision and its reason</summary><pre>{log}</pre></details>"
         "</body></html>\n"
     )
 
@@ -83,14 +84,14 @@ def write_page(study: Study, path: Path) -> None:
 
 
 def _answer(study: Study) -> str:
-    """What to use, where limits or parts of the data make that another question than which trial is the best."""
-    asked = study.spec.constraints or study.spec.fractions
-    answer = study.answer if asked else None
-    return "" if answer is None else f"<p><strong>Use</strong> {words(answer)}</p>"
+    """The recommended configuration, where constraints or data fractions make it differ from the best trial."""
+    differs = study.spec.constraints or study.spec.fractions
+    answer = study.answer if differs else None
+    return "" if answer is None else f"<p><strong>Use</strong> {escaped(answer)}</p>"
 
 
 def _trials(study: Study) -> str:
-    """The best first, those without a value last."""
+    """Best first, trials without a value last."""
     ranked = sorted(study.trials, key=lambda row: study.spec.rank(row.value))
     table = Trials(ranked[:SHOWN_IN_NOTEBOOKS], study.metric)._repr_html_()
     rest = len(ranked) - SHOWN_IN_NOTEBOOKS
@@ -99,7 +100,7 @@ def _trials(study: Study) -> str:
 
 
 def _log(lines: Iterable[ExplanationLine]) -> str:
-    """The decision log; of a very long one the beginning and the end."""
+    """The decision log; only the beginning and the end of a very long one."""
     rest = iter(lines)
     head = list(islice(rest, LOG_HEAD))
     tail: deque[ExplanationLine] = deque(maxlen=LOG_TAIL)
@@ -107,6 +108,6 @@ def _log(lines: Iterable[ExplanationLine]) -> str:
     for line in rest:
         behind += 1
         tail.append(line)
-    left_out = behind - len(tail)
-    gap = [f"... {left_out:,} lines are left out here: shoestring report --log prints them all"] if left_out else []
-    return "\n".join(words(shortened(str(line), 300)) for line in (*head, *gap, *tail))
+    omitted = behind - len(tail)
+    gap = [f"... {omitted:,} lines omitted: shoestring report --log prints them all"] if omitted else []
+    return "\n".join(escaped(shortened(str(line), 300)) for line in (*head, *gap, *tail))

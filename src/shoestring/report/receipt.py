@@ -1,7 +1,7 @@
-"""The receipt: what a run cost, machine by machine, in figures that add up.
+"""The receipt: the cost of a run per machine type, in amounts that add up.
 
-Pure: a function of the state. Every column is rounded as a whole and the cents are handed out by largest remainder, so
-that the rows shown sum to the total shown; rounding each row by itself would be off by a cent now and then, which is
+Pure: a function of the state. Every column is rounded as a whole and the cents are apportioned by largest remainder, so
+that the rows shown sum to the total shown; rounding each row by itself would sometimes be off by a cent, which is
 exactly what people check.
 """
 
@@ -27,7 +27,7 @@ FINER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Dollars as they are shown: a whole number of the smallest unit, so that sums are exact."""
+    """Dollars as shown: a whole number of the smallest unit, so that sums are exact."""
 
     units: int
     places: int = CENTS
@@ -43,7 +43,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptRow:
-    """One machine type, revocable or not, over all zones it was rented in."""
+    """One instance type, spot or on-demand, over all zones it was rented in."""
 
     provider: str
     machine: str
@@ -54,7 +54,7 @@ class ReceiptRow:
     refunded: Amount
     charged: Amount
     on_demand: Amount
-    """What the same hours would have cost on machines nobody takes away."""
+    """What the same hours would have cost on on-demand machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,34 +78,34 @@ class Receipt:
     open_usd: float
     """The most that machines still held can add."""
     warnings: tuple[str, ...] = ()
-    """What may cost more than it should, in sentences."""
+    """What may cost more than it should, one sentence each."""
 
     @property
     def summary(self) -> str:
         """The receipt in one line."""
         return (
-            f"{self.charged} of {show_usd(self.budget_usd)} · {_count(self.revocations, 'revocation')}, "
-            f"{_work_lost(self)} · on demand: {self.on_demand}"
+            f"{self.charged} of {show_usd(self.budget_usd)} · {_count(self.revocations, 'preemption')}, "
+            f"{_work_lost(self)} · on-demand: {self.on_demand}"
         )
 
     def __str__(self) -> str:
         return "\n".join([*_table(self), *self.notes()])
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The table for people, a line per machine type and the total last; `TITLES` stands above it."""
+        """The table as text, a line per instance type and the total last; `TITLES` is its header."""
         lines = [(row.machine, _kind(row), *_figures(row, row.revoked)) for row in self.rows]
         return [*lines, ("total", "", *_figures(self, self.revocations))]
 
     def notes(self) -> list[str]:
-        """What the table does not hold."""
+        """What the table does not show."""
         left = show_usd(max(0.0, self.budget_usd - self.charged.usd))
         money = (
-            f"{self.charged} of {show_usd(self.budget_usd)} spent, {left} left" if self.budget_usd else "for nothing"
+            f"{self.charged} of {show_usd(self.budget_usd)} spent, {left} left" if self.budget_usd else "free of charge"
         )
         notes = [
             f"{money} · {show_duration(self.used_s)} of {show_duration(self.deadline_s)} used",
-            f"{_count(self.revocations, 'revocation')}, {_work_lost(self)} · "
-            f"{self.denied} denied by the market, {self.refused} refused by the guard",
+            f"{_count(self.revocations, 'preemption')}, {_work_lost(self)} · "
+            f"{_count(self.denied, 'request')} denied by the market, {self.refused} refused by the guard",
         ]
         if self.open_machines:
             notes.append(f"{_count(self.open_machines, 'machine')} still held: at most {show_usd(self.open_usd)} more")
@@ -123,7 +123,7 @@ class Receipt:
 
 
 def receipt_of(state: RunState) -> Receipt:
-    """The receipt of a run, finished or not, as of the last thing that happened in it."""
+    """The receipt of a run, finished or not, as of its last event."""
     spec = state.the_spec
     groups: dict[tuple[str, str, bool], list[Account]] = {}
     for offer, account in state.accounts.items():
@@ -200,13 +200,13 @@ def _plain(of: Receipt | ReceiptRow) -> dict[str, Any]:
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
-TITLES = ("machine", "kind", "leases", "hours", "revoked", "refunds", "paid", "on demand")
+TITLES = ("machine", "kind", "leases", "hours", "preempted", "refunds", "paid", "on-demand")
 
 
 def _kind(row: ReceiptRow) -> str:
     if row.provider == LOCAL:
         return "yours"
-    return "spot" if row.spot else "on demand"
+    return "spot" if row.spot else "on-demand"
 
 
 def _figures(of: Receipt | ReceiptRow, revoked: int) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def _table(receipt: Receipt) -> list[str]:
 
 
 def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """Words to the left, figures to the right."""
+    """Text left-aligned, numbers right-aligned."""
     cells = zip(line, widths, strict=True)
     return [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
 

@@ -1,7 +1,7 @@
-"""The answer of a study: the configuration to use, and of every limit whether it was measured or predicted to hold.
+"""The answer of a study: the recommended configuration, and whether each constraint is measured or predicted to hold.
 
-Derived from the journal. Where an optimiser searched it is asked once more, with all that is known by now; what was not
-run on all of the data it predicts. Elsewhere the answer is the best trial that keeps every limit, or the nearest miss.
+Derived from the journal. Where an optimizer searched, it recommends with all data so far; it predicts what was not run
+on all of the data. Elsewhere the answer is the best trial that satisfies every constraint, or the nearest miss.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def answer_of(state: RunState, question: Any = None) -> Answer | None:
-    """None as long as nothing is known. `question` is the last one that the optimiser was asked, if there is one."""
+    """None as long as nothing is known. `question` is the input of the optimizer's last suggestion, if there is one."""
     answer = None if question is None else _recommended(state, question)
     answer = answer or _measured(state)
     if answer is None:
         return None
-    silent = _never_reported(state)
-    if silent and not answer.feasible:
-        return replace(answer, why=f"no trial has reported {' or '.join(silent)}; {answer.why}")
+    missing = _never_reported(state)
+    if missing and not answer.feasible:
+        return replace(answer, why=f"no trial has reported {' or '.join(missing)}; {answer.why}")
     return answer
 
 
@@ -59,23 +59,26 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
 
 
 def _recommended(state: RunState, question: Any) -> Answer | None:
-    """What the optimiser recommends, None if it has nothing to go by."""
+    """The optimizer's recommendation, None if it has no data."""
     view = RunView(state)
-    told = {"observations": observed(view), "pending": [], "memory": remembered(view)}
+    known_now = {"observations": observed(view), "pending": [], "memory": remembered(view)}
     try:
-        answer = optimizer_of({**question, **told}).best()
+        answer = optimizer_of({**question, **known_now}).best()
     except SpecError:
         return None
     from shoestring.optimizer.observations import ConstraintOutlook
 
-    # What it was not told of is the cost of machines that cost nothing.
+    # The only constraint it does not know is on the cost of machines that are free of charge.
     known = {outlook.constraint: outlook for outlook in answer.constraints}
-    free = {limit: ConstraintOutlook(limit, 0.0, answer.measured, 1.0) for limit in state.the_spec.constraints}
+    free = {
+        constraint: ConstraintOutlook(constraint, 0.0, answer.measured, 1.0)
+        for constraint in state.the_spec.constraints
+    }
     return replace(answer, constraints=tuple((free | known).values()))
 
 
 def _measured(state: RunState) -> Answer | None:
-    """The best trial, or the one on all of the data that misses its limits by least."""
+    """The best trial, or the one on all of the data that violates its constraints least."""
     spec = state.the_spec
     if state.best is not None:
         return _of_trial(spec, state.jobs[state.best])
@@ -83,33 +86,33 @@ def _measured(state: RunState) -> Answer | None:
     if not judged:
         return None
     nearest = _of_trial(spec, min(judged, key=lambda job: (_miss(spec, job), spec.rank(job.best))))
-    broken = ", ".join(str(outlook) for outlook in nearest.constraints if outlook.probability < 1.0)
-    return replace(nearest, why=f"no trial keeps every limit; the nearest miss breaks {broken}")
+    violated = ", ".join(str(outlook) for outlook in nearest.constraints if outlook.probability < 1.0)
+    return replace(nearest, why=f"no trial satisfies every constraint; the nearest miss violates {violated}")
 
 
 def _of_trial(spec: RunSpec, job: Job) -> Answer:
     from shoestring.optimizer.observations import Answer
 
-    return Answer(job.config, job.best, True, tuple(_outlook(limit, job) for limit in spec.constraints))
+    return Answer(job.config, job.best, True, tuple(_outlook(constraint, job) for constraint in spec.constraints))
 
 
-def _outlook(limit: Constraint, job: Job) -> ConstraintOutlook:
+def _outlook(constraint: Constraint, job: Job) -> ConstraintOutlook:
     from shoestring.optimizer.observations import ConstraintOutlook
 
-    value = measured(job, job.seconds, job.usd).get(limit.metric, math.nan)
-    return ConstraintOutlook(limit, value, True, 1.0 if limit.holds(value) else 0.0)
+    value = measured(job, job.seconds, job.usd).get(constraint.metric, math.nan)
+    return ConstraintOutlook(constraint, value, True, 1.0 if constraint.holds(value) else 0.0)
 
 
 def _miss(spec: RunSpec, job: Job) -> float:
-    """By how much it breaks the limit that it breaks most."""
+    """By how much it violates the constraint it violates most."""
     values = measured(job, job.seconds, job.usd)
-    return max(limit.miss(values.get(limit.metric, math.nan)) for limit in spec.constraints)
+    return max(constraint.miss(values.get(constraint.metric, math.nan)) for constraint in spec.constraints)
 
 
 def _never_reported(state: RunState) -> list[str]:
-    """Metrics with a limit that no trial at its end has told."""
+    """Constrained metrics that no finished trial has reported."""
     ended = [job for job in state.jobs.values() if job.status == "finished"]
-    names = dict.fromkeys(limit.metric for limit in state.the_spec.constraints)
+    names = dict.fromkeys(constraint.metric for constraint in state.the_spec.constraints)
     return [
         name for name in names if ended and name not in (COST, SECONDS) and not any(name in job.latest for job in ended)
     ]

@@ -1,6 +1,6 @@
-"""The results of a bag as a table: its parameters, what came of each job, and what that took.
+"""The results of a bag as a table: parameters, status, metrics, time and cost of each job.
 
-Parameters and metrics keep the names their user gave them, so the table can be joined with the one the jobs came from.
+Parameters and metrics keep the user's names, so the table can be joined with the one the jobs came from.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Results(Sequence[dict[str, Any]]):
 
 
 def results_of(rows: Sequence[TrialRow], folder: Path | None) -> Results:
-    """The table of these jobs; what they printed is looked for in the run's folder."""
+    """The table of these jobs; their output is read from the run's folder."""
     params = dict.fromkeys(name for row in rows for name in row.config)
     metrics = dict.fromkeys(name for row in rows for name in row.metrics)
     param_column = {name: f"param.{name}" if name in _COLUMNS else name for name in params}
@@ -72,7 +72,7 @@ def results_of(rows: Sequence[TrialRow], folder: Path | None) -> Results:
             **{column: row.config.get(name) for name, column in param_column.items()},
             "status": row.status,
             **{column: row.metrics.get(name) for name, column in metric_column.items()},
-            "output": None if folder is None or row.segment is None else _said_last(folder, row.segment),
+            "output": None if folder is None or row.segment is None else _last_line(folder, row.segment),
             "attempts": row.attempts,
             "revocations": row.revocations,
             "seconds": row.seconds,
@@ -84,8 +84,8 @@ def results_of(rows: Sequence[TrialRow], folder: Path | None) -> Results:
     )
 
 
-def _said_last(folder: Path, segment: str) -> str | None:
-    """The last line that a command printed, reports left out; None if there is none, or it is not at hand."""
+def _last_line(folder: Path, segment: str) -> str | None:
+    """The last line that a command printed, reports left out; None if there is none, or it cannot be read."""
     try:
         return (folder / "segments" / segment / LAST_LINE).read_text(errors="replace")
     except OSError:

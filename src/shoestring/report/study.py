@@ -1,4 +1,4 @@
-"""Study: what a run came to. All of it is derived from the journal, so a run can be looked at while it goes on."""
+"""Study: the results of a run. All of it is derived from the journal, so an active run can be inspected too."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from shoestring.report.explain import Explanation, tell, why
 from shoestring.report.receipt import Receipt, receipt_of
 from shoestring.report.recommendation import answer_of, plain_answer
 from shoestring.report.results import Results, results_of
+from shoestring.report.status import RunStatus, run_status
 from shoestring.report.trials import Tally, Trials, show_config
 from shoestring.runs.folder import RunFolder
 from shoestring.units import show_number, show_usd
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestTrial:
-    """The trial with the best value, and where its saved state is."""
+    """The trial with the best value, and where its checkpoint is."""
 
     number: int
     metric: str
@@ -65,14 +66,14 @@ class Study:
         return self._entries()
 
     def refresh(self) -> Study:
-        """Read the journal again: a run that goes on has more to tell."""
+        """Read the journal again: an active run has new entries."""
         self._tally = None
         return self
 
     @property
     def state(self) -> RunState:
-        """The folded journal, for those who want to know everything."""
-        return self._told().state
+        """The folded journal: everything that is known of the run."""
+        return self._tallied().state
 
     @property
     def spec(self) -> RunSpec:
@@ -84,26 +85,30 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """What the study follows; a bag need not follow anything."""
+        """The metric to optimize; a bag need not have one."""
         return self.spec.metric or "value"
 
     @property
-    def status(self) -> str:
-        """ "running", "interrupted" (its controller is gone), "paused", "parked" (a policy broke) or "concluded"."""
-        state = self.state
-        if state.goes_on:
-            return "running" if self.folder is None or self.folder.is_driven() else "interrupted"
-        return {"pausing": "paused", "parking": "parked"}.get(state.phase, state.phase)
+    def status(self) -> RunStatus:
+        """ "running", "paused", "completed", "cancelled", "out_of_budget", "deadline_reached" or "failed"."""
+        return run_status(self.state, driven=self.folder is None or self.folder.is_driven())
+
+    @property
+    def status_detail(self) -> str:
+        """Why it has this status, in a sentence; empty while it is running."""
+        if self.status == "paused" and self.state.active:
+            return "its controller is gone: run the same command again to resume"
+        return self.state.ending
 
     @property
     def trials(self) -> Trials:
-        return Trials(self._told().rows(), self.metric)
+        return Trials(self._tallied().rows(), self.metric)
 
     @property
     def results(self) -> Results:
-        """A row for each job: its parameters, what it reported and printed last, what it took. `.to_pandas()` too."""
+        """A row for each job: parameters, last metrics, last line printed, time and cost. `.to_pandas()` too."""
         folder = None if self.folder is None else self.folder.path
-        return results_of(self._told().rows(), folder)
+        return results_of(self._tallied().rows(), folder)
 
     @property
     def best(self) -> BestTrial | None:
@@ -119,21 +124,21 @@ class Study:
             value=job.best,
             step=job.step,
             config=job.config,
-            machines=tuple(self._told().machines.get(job.id, ())),
-            checkpoint=saved if saved is not None and saved.exists() else None,  # a simulated one is only a number
+            machines=tuple(self._tallied().machines.get(job.id, ())),
+            checkpoint=saved if saved is not None and saved.exists() else None,  # a simulated one has no files
         )
 
     @property
     def without_best(self) -> str:
-        """What to say of a run that has no best trial."""
-        tried = any(job.feasible is False for job in self.state.jobs.values())
-        return "no trial keeps every limit" if tried else "no trial has come to a value"
+        """Why there is no best trial."""
+        infeasible = any(job.feasible is False for job in self.state.jobs.values())
+        return "no trial satisfies every constraint" if infeasible else "no trial has reported a value"
 
     @property
     def answer(self) -> Answer | None:
-        """The configuration to use, how good it is and whether it keeps every limit, each measured or predicted; None
-        as long as nothing is known. Without limits and parts of the data it is the best trial."""
-        return answer_of(self.state, self._told().question)
+        """The recommended configuration, its objective and whether it satisfies every constraint, each measured or
+        predicted; None as long as nothing is known. Without constraints and data fractions it is the best trial."""
+        return answer_of(self.state, self._tallied().question)
 
     @property
     def receipt(self) -> Receipt:
@@ -145,18 +150,18 @@ class Study:
         return self.state.spent_usd
 
     def why(self, number: int) -> Explanation:
-        """What happened to a trial, when, and why: the decisions in words."""
+        """Every event and decision about a trial, with times and reasons."""
         jobs = self.state.jobs
         found = next((job.id for job in jobs.values() if job.number == number), None)
         if found is None:
             raise SpecError(
                 f"there is no trial {number} in {self.name}",
-                hint=f"trials have numbers from 0 to {len(jobs) - 1}" if jobs else "no trial has been invented yet",
+                hint=f"trials have numbers from 0 to {len(jobs) - 1}" if jobs else "no trial has been added yet",
             )
         return why(self._entries(), found)
 
     def log(self) -> Explanation:
-        """The decision log of the whole run, in words."""
+        """The decision log of the whole run, as sentences."""
         return Explanation(tell(self._entries()))
 
     def to_plain(self) -> dict[str, Any]:
@@ -175,7 +180,7 @@ class Study:
         }
 
     def _plain_answer(self) -> dict[str, Any]:
-        """Only where it says more than the best trial does."""
+        """Only where it differs from the best trial."""
         if not (self.spec.constraints or self.spec.fractions):
             return {}
         answer = self.answer
@@ -197,17 +202,19 @@ class Study:
             f"{self.receipt._repr_html_()}{Trials(ranked, self.metric)._repr_html_()}"
         )
 
-    def _told(self) -> Tally:
+    def _tallied(self) -> Tally:
         if self._tally is None:
             tally = Tally()
             for entry in self._entries():
                 tally.add(entry)
             if tally.state.spec is None:
                 where = "this journal" if self.folder is None else str(self.folder.path)
-                raise SpecError(f"nothing has happened yet in {where}", hint="start it with the command it was made by")
+                raise SpecError(
+                    f"nothing has happened yet in {where}", hint="start it with the command that created it"
+                )
             self._tally = tally
         return self._tally
 
 
 Bag = Study
-"""A bag of jobs has the same results; its trials are the jobs that were given."""
+"""A bag of jobs has the same results; its trials are the given jobs."""

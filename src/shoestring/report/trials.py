@@ -1,7 +1,7 @@
 """The trials of a run as a table: one pass over the journal beside the fold, for machines, hours and cost of each.
 
-A lease is shared out among the trials that ran on it, by the slot-seconds each had. A machine on which nothing ever
-ran belongs to no trial, so the trials' costs sum to the receipt's total less those.
+The cost of a lease is divided among the trials that ran on it, by their slot-seconds. A machine on which nothing ever
+ran belongs to no trial, so the trials' costs sum to the receipt's total less the cost of those.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shoestring.policies.search.trimtuner.suggest import suggest
 from shoestring.units import show_duration, show_number, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
-ASKED = task_name(suggest)
+SUGGEST = task_name(suggest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class TrialRow:
     number: int
     status: str
     fraction: float
-    """The share of the training data it used."""
+    """The data fraction it trained on."""
     feasible: bool | None
-    """Does it keep all limits of the run? None if there is nothing to judge by."""
+    """Does it satisfy all constraints? None if there are none, or nothing is measured yet."""
     step: int
     value: float
-    """The best value of the metric whose state still exists; NaN if there is none."""
+    """The best value of the metric that is not lost; NaN if there is none."""
     config: Config
     machines: tuple[str, ...]
     """Where it ran, in order, without repeats."""
@@ -52,11 +52,11 @@ class TrialRow:
     """Name of the newest checkpoint in the run's store."""
     detail: str
     metrics: Metrics
-    """All that it reported last."""
+    """Its last report, all metrics."""
     attempts: int
-    """How often it was started, or went on."""
+    """How often it was started or resumed."""
     segment: SegmentId | None
-    """Its latest stretch, in whose folder its log is."""
+    """Its latest segment, in whose folder its log is."""
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -79,7 +79,7 @@ class TrialRow:
 
 
 class Trials(Sequence[TrialRow]):
-    """All trials in the order in which they were invented."""
+    """All trials in the order in which they were added."""
 
     def __init__(self, rows: Iterable[TrialRow], metric: str) -> None:
         self._rows = tuple(rows)
@@ -102,7 +102,7 @@ class Trials(Sequence[TrialRow]):
         """One flat record per trial; all have the same keys, so that they make a table."""
         rows = [row.to_plain() for row in self._rows]
         keys = dict.fromkeys(key for row in rows for key in row)
-        if not self._on_parts():
+        if not self._uses_fractions():
             keys.pop("fraction", None)
         if all(row.feasible is None for row in self._rows):
             keys.pop("feasible", None)
@@ -112,14 +112,14 @@ class Trials(Sequence[TrialRow]):
         """A DataFrame; needs pandas."""
         return need("pandas", extra="tables").DataFrame(self.to_plain())
 
-    def _on_parts(self) -> bool:
-        """Did any of them train on less than all of the data? Else the fraction is not worth a column."""
+    def _uses_fractions(self) -> bool:
+        """Did any of them train on less than all of the data? Otherwise the column is left out."""
         return any(row.fraction < 1 for row in self._rows)
 
     def _lines(self, most: int | None = None) -> list[tuple[str, ...]]:
-        """The titles, and a line for each trial, all of them or so many."""
+        """The titles, and a line for each trial, at most `most`."""
         lines = [_titles(self.metric), *map(_cells, self._rows[:most])]
-        return lines if self._on_parts() else [line[:_FRACTION] + line[_FRACTION + 1 :] for line in lines]
+        return lines if self._uses_fractions() else [line[:_FRACTION] + line[_FRACTION + 1 :] for line in lines]
 
     def __repr__(self) -> str:
         return "\n".join("  ".join(cells) for cells in aligned(self._lines()))
@@ -134,7 +134,7 @@ class Trials(Sequence[TrialRow]):
 
 
 class Tally:
-    """What the fold forgets: who used which machine for how long."""
+    """What the fold forgets: which trial used which machine, and for how long."""
 
     def __init__(self) -> None:
         self.state = RunState()
@@ -144,16 +144,16 @@ class Tally:
         self.attempts: dict[JobId, int] = {}
         self.latest: dict[JobId, SegmentId] = {}
         self.question: Any = None
-        """The last that an optimiser was asked, where one searches."""
+        """Input of the optimizer's last suggestion, where one searches."""
         self._used: dict[LeaseId, dict[JobId, float]] = {}
         self._began: dict[SegmentId, float] = {}
 
     def add(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, SegmentEnded):
-            self._segment_over(event.segment, event.at)
+            self._close_segment(event.segment, event.at)
         elif isinstance(event, LeaseEnded):
-            self._lease_over(event)
+            self._bill_lease(event)
         replay(self.state, entry)
         for decision in entry.decisions:
             if isinstance(decision, StartSegment):
@@ -162,15 +162,15 @@ class Tally:
                 self.latest[decision.job] = decision.segment
                 where = self.machines.setdefault(decision.job, {})
                 where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
-            elif isinstance(decision, Think) and current_name(decision.question) == ASKED:
+            elif isinstance(decision, Think) and current_name(decision.question) == SUGGEST:
                 self.question = decision.given
 
     def rows(self, first: int = 0, most: int | None = None) -> list[TrialRow]:
-        """The trials from number `first` on, all of them or so many."""
+        """The trials from number `first` on, at most `most`."""
         last = None if most is None else first + most
         return [self._row(job) for job in islice(self.state.jobs.values(), first, last)]
 
-    def _segment_over(self, segment_id: SegmentId, at: float) -> None:
+    def _close_segment(self, segment_id: SegmentId, at: float) -> None:
         segment = self.state.segments.get(segment_id)
         if segment is None:
             return
@@ -180,12 +180,12 @@ class Tally:
             used = self._used.setdefault(lease, {})
             used[segment.job] = used.get(segment.job, 0.0) + seconds * segment.slots
 
-    def _lease_over(self, event: LeaseEnded) -> None:
+    def _bill_lease(self, event: LeaseEnded) -> None:
         lease = self.state.leases.get(event.lease)
         if lease is None:
             return
-        for segment in lease.segments:  # the bill overtook the news that they ended
-            self._segment_over(segment, event.at)
+        for segment in lease.segments:  # LeaseEnded arrived before SegmentEnded
+            self._close_segment(segment, event.at)
         used = self._used.pop(event.lease, {})
         total = math.fsum(used.values())
         for job, slot_seconds in used.items():
@@ -216,7 +216,7 @@ class Tally:
 
 
 def _titles(metric: str) -> tuple[str, ...]:
-    return ("trial", "status", "data", "step", metric, "configuration", "time", "cost", "revoked")
+    return ("trial", "status", "data", "step", metric, "configuration", "time", "cost", "preempted")
 
 
 _FRACTION = _titles("").index("data")

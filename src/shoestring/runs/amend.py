@@ -1,7 +1,7 @@
 """The same command again: is it the same run, and what may have changed since?
 
-Pure. Budget and deadline may change at any time, as long as what is already spent or committed still fits; everything
-else is the run itself, and another of it is another run.
+Pure. Budget and deadline may change at any time, as long as what is already spent or committed still fits; a change of
+any other field makes it another run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from shoestring.errors import SpecError
 from shoestring.kernel.events import UserAsked
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
+from shoestring.recipes.options.parse import with_current_values
 from shoestring.units import show_duration, show_usd
 
 AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s", "slice_s"})
@@ -22,7 +23,7 @@ AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s", "slice_s"})
 
 
 def check_same(old: RunSpec, new: RunSpec) -> None:
-    """Refuse to go on with a run under another description."""
+    """Refuse to resume a run whose spec has changed."""
     changed = [
         f"{field} (was {_short(getattr(old, field))}, now {_short(getattr(new, field))})"
         for field in RunSpec.__struct_fields__
@@ -36,7 +37,7 @@ def check_same(old: RunSpec, new: RunSpec) -> None:
 
 
 def amendment(state: RunState, new: RunSpec, now: float) -> list[UserAsked]:
-    """The wish to change budget or deadline, if they changed; SpecError if what is committed no longer fits."""
+    """The request to change budget or deadline, if they changed; SpecError if what is committed no longer fits."""
     old = state.the_spec
     if old.budget_usd == new.budget_usd and old.deadline_s == new.deadline_s:
         return []
@@ -58,12 +59,14 @@ def amendment(state: RunState, new: RunSpec, now: float) -> list[UserAsked]:
 
 
 def _equal(field: str, old: RunSpec, new: RunSpec) -> bool:
-    if field in ("listings", "max_machines") and _costs_nothing(old) and _costs_nothing(new):
-        return True  # what is there for nothing, however much that is on the day
+    if field in ("listings", "max_machines") and _is_free(old) and _is_free(new):
+        return True  # free machines, however many there are today
+    if field == "options":
+        return with_current_values(old.options) == with_current_values(new.options)
     return bool(getattr(old, field) == getattr(new, field))
 
 
-def _costs_nothing(spec: RunSpec) -> bool:
+def _is_free(spec: RunSpec) -> bool:
     return all(listing.billing == "free" for listing in spec.listings)
 
 

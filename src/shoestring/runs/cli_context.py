@@ -1,6 +1,6 @@
-"""What the command line wants of the calls a file makes: `shoestring run study.py --budget 20` overrides the 10 in it.
+"""How the command line changes the calls of a study file: `shoestring run study.py --budget 20` overrides the 10 in it.
 
-A file is run as it is; `tune` and `run_bag` ask here whether somebody at the prompt has said otherwise.
+The file is run unchanged; `tune` and `run_bag` look up the options of the command line here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from shoestring.specs.request import RunRequest
 
 
-def _say_nothing(text: str) -> None:
-    """In a program of their own, people print what they want to see."""
+def _silent(text: str) -> None:
+    """A call from a Python program prints nothing."""
 
 
 @dataclass(frozen=True)
@@ -27,24 +27,24 @@ class CliContext:
     """Fields given on the command line; they win over those in the file."""
     mode: Literal["run", "simulate"] = "run"
     handler: Callable[[RunRequest], Study] | None = None
-    """What is done with what a call asks for, in the place of running or simulating it."""
-    say: Callable[[str], None] = _say_nothing
+    """Called with each request, instead of running or simulating it."""
+    say: Callable[[str], None] = _silent
     studies: list[Study] = field(default_factory=list)
-    """What the calls came to, in order."""
+    """The results of the calls, in order."""
 
 
-_current: ContextVar[CliContext | None] = ContextVar("prompt", default=None)
+_current: ContextVar[CliContext | None] = ContextVar("cli_context", default=None)
 
 
 def current_context() -> CliContext:
-    """The prompt a file is run from, or one at which nobody has said anything."""
+    """The context a file is run in; an empty one outside the command line."""
     return _current.get() or CliContext()
 
 
 @contextmanager
-def cli_context(prompt: CliContext) -> Iterator[CliContext]:
-    token = _current.set(prompt)
+def cli_context(context: CliContext) -> Iterator[CliContext]:
+    token = _current.set(context)
     try:
-        yield prompt
+        yield context
     finally:
         _current.reset(token)

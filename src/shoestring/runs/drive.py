@@ -1,15 +1,15 @@
 """A run for real: journal, world and signals around the controller's loop.
 
-Beside the journal a run keeps `place.json`: where its code runs, on which market, and from when the market's clock goes
-on. A clock that runs faster than the wall's stands still while nothing is rented: a pause of minutes must not cost days
-of the deadline.
+Beside the journal a run keeps `place.json`: where its code runs, on which market, and from when the market's clock
+continues. A clock that runs faster than the wall's stands still while nothing is rented: a pause of minutes must not
+cost days of the deadline.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -24,12 +24,13 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
-from shoestring.kernel.types import Fact
+from shoestring.kernel.types import Fact, SegmentId
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
 from shoestring.runs.progress_line import LiveLine
 from shoestring.runs.signals import pausing_on_signals
+from shoestring.runs.sweep import sweep_leftovers
 from shoestring.specs.market import Market
 from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.storage.journal.sqlite import SqliteJournal
@@ -40,8 +41,8 @@ from shoestring.world.live.clock import RunClock
 from shoestring.world.live.world import LiveWorld
 from shoestring.world.protocol import Backend
 
-Wishes = Callable[[RunState, float], Sequence[Event]]
-"""What is asked of a run that goes on, given its state and the time on its clock."""
+UserRequests = Callable[[RunState, float], Sequence[Event]]
+"""The user's requests to a run that resumes, given its state and the time on its clock."""
 
 
 class RunSite(Fact, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class RunSite(Fact, frozen=True, kw_only=True):
     market: Market
     folder: str
     clock: tuple[float, float] = (0.0, 0.0)
-    """(market time, wall time) from which the clock goes on."""
+    """(market time, wall time) from which the clock continues."""
 
 
 def read_site(folder: RunFolder) -> RunSite:
@@ -67,78 +68,90 @@ def read_site(folder: RunFolder) -> RunSite:
 def drive(
     folder: RunFolder,
     spec: RunSpec,
-    kept: RunSite,
+    site: RunSite,
     provider: SimulatedProvider,
     *,
     function: TrainFunction | None = None,
-    wishes: Wishes = lambda _state, _now: (),
+    requests: UserRequests = lambda _state, _now: (),
 ) -> Study:
     """Run to the end, or to a pause. KeyboardInterrupt once a run interrupted at the keyboard is safely paused."""
-    # Where machines are processes of this computer, a power cut takes them too: entries need only survive kill -9.
-    elsewhere = kept.on.startswith(("ray:", "slurm"))
-    with closing(SqliteJournal.open(folder.journal, survives_power_loss=elsewhere)) as journal:
-        state = _recalled(journal.read())
+    # Where machines are processes of this computer, a power cut ends them too: entries need only survive kill -9.
+    remote = site.on.startswith(("ray:", "slurm"))
+    with closing(SqliteJournal.open(folder.journal, survives_power_loss=remote)) as journal:
+        state = _replayed(journal.read())
         if state.spec is None:
-            kept = msgspec.structs.replace(kept, clock=(provider.start or time.time(), time.time()))
-        elif kept.market.speedup != 1 and not state.leases:
-            kept = msgspec.structs.replace(kept, clock=(max(state.now, state.started_at), time.time()))
-        write_json(folder.place, kept)
-        clock = RunClock(*kept.clock, speedup=kept.market.speedup)
+            site = msgspec.structs.replace(site, clock=(provider.start or time.time(), time.time()))
+        elif site.market.speedup != 1 and not state.leases:
+            site = msgspec.structs.replace(site, clock=(max(state.now, state.started_at), time.time()))
+        write_json(folder.place, site)
+        clock = RunClock(*site.clock, speedup=site.market.speedup)
         first: list[Event] = []
         if state.spec is None:
             first.append(RunStarted(at=clock.started_at, spec=spec, seed=spec.seed, wall_at=clock.wall_at))
         else:
             now = max(clock.now(), state.now)
-            first += wishes(state, now)
+            first += requests(state, now)
             if state.phase in ("pausing", "parking"):
                 first.append(UserAsked(at=now, wish="resume"))
-        world = _world(folder, spec, kept, provider, clock, function)
+        _sweep(folder, state.segments, over=False)
+        world = _world(folder, spec, site, provider, clock, function)
         with closing(world):
-            _control(world, journal, spec, first, inline=kept.on == "inline")
+            ended = _control(world, journal, spec, first, inline=site.on == "inline")
+        if ended.concluded:
+            _sweep(folder, (), over=True)
     return Study.in_folder(folder)
 
 
-def _control(world: LiveWorld, journal: SqliteJournal, spec: RunSpec, first: Sequence[Event], *, inline: bool) -> None:
+def _sweep(folder: RunFolder, open_segments: Collection[SegmentId], *, over: bool) -> None:
+    failed = sweep_leftovers(folder.path, DirectoryStore(folder.path / "checkpoints"), open_segments, over=over)
+    if failed:
+        sys.stderr.write(f"warning: {failed}\n")
+
+
+def _control(
+    world: LiveWorld, journal: SqliteJournal, spec: RunSpec, first: Sequence[Event], *, inline: bool
+) -> RunState:
     line = LiveLine()
     held = [0, 0]
 
     def pause() -> None:
         if line.state is not None:
             held[:] = len(line.state.leases), len(line.state.segments)
-        world.ask("pause")
+        world.request("pause")
 
     # Inline, user code runs in this very thread: Ctrl-C belongs to it, and to the debugger.
     with pausing_on_signals(None if inline else pause) as interruption:
         state = run(world, journal, recipes.build(spec), BudgetAndDeadline(), first=first, watcher=line)
     line.finish(state)
-    if interruption.asked and not state.concluded:
+    if interruption.requested and not state.concluded:
         machines, trials = held
         sys.stderr.write(
-            f"Stopping: {machines} machine{'' if machines == 1 else 's'} given back, "
-            f"{trials} trial{'' if trials == 1 else 's'} saved. Go on with the same command.\n"
+            f"Stopping: {machines} machine{'' if machines == 1 else 's'} released, "
+            f"{trials} trial{'' if trials == 1 else 's'} saved. Run the same command to resume.\n"
         )
         raise KeyboardInterrupt
     if world.trouble and not state.concluded:
         raise PermanentError(
-            f"the run is paused: {world.trouble[-1]}", hint="once that is mended, the same command goes on"
+            f"the run is paused: {world.trouble[-1]}", hint="once that is fixed, run the same command to resume"
         )
+    return state
 
 
 def _world(
     folder: RunFolder,
     spec: RunSpec,
-    kept: RunSite,
+    site: RunSite,
     provider: SimulatedProvider,
     clock: RunClock,
     function: TrainFunction | None,
 ) -> LiveWorld:
     run_dir = folder.path.resolve()
     store = DirectoryStore(run_dir / "checkpoints")
-    code_folder = Path(kept.folder)
+    code_folder = Path(site.folder)
     if not code_folder.is_dir():
         raise SpecError(f"the folder of this run's code is gone: {code_folder}", hint="start it again from its file")
     backend: Backend
-    if kept.on == "inline":
+    if site.on == "inline":
         from shoestring.backends.inline.backend import InlineBackend
 
         backend = InlineBackend(
@@ -151,12 +164,12 @@ def _world(
             function=function,
             folder=code_folder,
         )
-    elif kept.on.startswith("ray"):
+    elif site.on.startswith("ray"):
         from shoestring.backends.ray.backend import RayBackend, nodes_for
 
         backend = RayBackend(
             run_dir,
-            nodes=nodes_for(kept.on, run_dir),
+            nodes=nodes_for(site.on, run_dir),
             code=spec.code,
             provider=provider,
             clock=clock,
@@ -165,14 +178,14 @@ def _world(
             folder=code_folder,
             slots_per_worker=spec.slots,
         )
-    elif kept.on.startswith("slurm"):
+    elif site.on.startswith("slurm"):
         from shoestring.backends.slurm.backend import SlurmBackend
         from shoestring.backends.slurm.check import look_around, slurm_partition
         from shoestring.backends.slurm.leases import SlurmLeases
 
         backend = SlurmBackend(
             run_dir,
-            slurm=SlurmLeases(run_dir, slurm_partition(kept.on)),
+            slurm=SlurmLeases(run_dir, slurm_partition(site.on)),
             code=spec.code,
             provider=provider,
             clock=clock,
@@ -180,7 +193,7 @@ def _world(
             metric=spec.metric,
             folder=code_folder,
             slots_per_worker=spec.slots,
-            features=look_around(kept.on).features,
+            features=look_around(site.on).features,
         )
     else:
         from shoestring.backends.local.backend import LocalBackend
@@ -195,11 +208,11 @@ def _world(
             folder=code_folder,
             slots_per_worker=spec.slots,
         )
-    thoughts = InProcessTasks() if kept.on == "inline" else None
-    return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, thoughts=thoughts)
+    background = InProcessTasks() if site.on == "inline" else None
+    return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, background=background)
 
 
-def _recalled(entries: Iterable[Entry]) -> RunState:
+def _replayed(entries: Iterable[Entry]) -> RunState:
     state = RunState()
     for entry in entries:
         replay(state, entry)

@@ -1,7 +1,7 @@
-"""How long a bag still takes and what it will have cost, from the jobs that are done.
+"""Time left and total cost of a bag, estimated from the jobs that are done.
 
-Jobs of one bag are alike, so those that are over tell what the others will take (`models.job_length`). What a second of
-work has cost so far, idle machines, losses and all, is taken to be what the rest will cost.
+Jobs of one bag are alike, so finished ones predict the others (`models.speed.job_length`). The average cost of a second
+of work so far, idle machines and losses included, is assumed for the rest.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from shoestring.kernel.view import RunView
 
 class Eta(NamedTuple):
     left_s: float
-    """With as many jobs at once as now."""
+    """With as many parallel jobs as now."""
     total_usd: float | None
-    """What it comes to in the end; None where prices cannot be told, or nothing costs anything."""
+    """None where prices are unknown, or all machines are free of charge."""
 
 
-def outlook(state: RunState) -> Eta | None:
-    """None until a job is done, and while none runs: nobody knows when there will be a machine."""
-    from shoestring.models.speed.job_length import JobLengths, work_left_s  # here: loads numpy, and studies do without
+def eta_of(state: RunState) -> Eta | None:
+    """None until a job is done, and while none runs: it is unknown when there will be a machine."""
+    from shoestring.models.speed.job_length import (
+        JobLengths,
+        work_left_s,
+    )  # here: it loads numpy, which studies do not need
 
     if state.phase != "running" or not state.segments:
         return None
@@ -46,14 +49,14 @@ def outlook(state: RunState) -> Eta | None:
 
 
 def _until_the_last_s(running_s: list[float], to_begin: int, typical_s: float) -> float:
-    """Jobs to begin go in turn to whoever is free first: so many rounds for all, and one more job for some."""
+    """Jobs to begin go in turn to the first free machine: so many rounds for all, and one more job for some."""
     rounds, more = divmod(to_begin, len(running_s))
     last_s = running_s[-1] + rounds * typical_s
     return max(last_s, running_s[more - 1] + (rounds + 1) * typical_s) if more else last_s
 
 
 def held_usd(state: RunState) -> float | None:
-    """What machines that run have cost so far: bills come when they end, and people watch now. None if unknown."""
+    """Cost so far of machines that still run: they are billed when they end. None if unknown."""
     total = 0.0
     for lease in state.leases.values():
         if lease.granted_at is not None:
@@ -65,13 +68,13 @@ def held_usd(state: RunState) -> float | None:
 
 
 def _usd_per_hour(state: RunState, offer: Offer) -> float | None:
-    """Today's price; of a run that is read from its journal, where only bills are known, what was paid on average."""
+    """The current price; for a run read from its journal, where only bills are known, the average price paid."""
     if state.feed is not None:
         return state.feed.usd_per_hour(offer, state.now)
     account = state.accounts.get(offer)
     if account is None or account.seconds <= 0:
         return None
-    return (account.charged_usd + account.refunded_usd) / account.seconds * 3600  # nobody counts on refunds
+    return (account.charged_usd + account.refunded_usd) / account.seconds * 3600  # future refunds are not assumed
 
 
 def _total_usd(state: RunState, work_left_s: float) -> float | None:
@@ -89,7 +92,7 @@ def _total_usd(state: RunState, work_left_s: float) -> float | None:
 
 @dataclass
 class _WorkDone:
-    """Seconds that finished jobs took, as a running sum: a bag of 100,000 is not gone through at every redraw."""
+    """Seconds that finished jobs took, as a running sum: a bag of 100,000 jobs is not scanned at every redraw."""
 
     read: int = 0
     seconds: float = 0.0
@@ -97,8 +100,8 @@ class _WorkDone:
     @staticmethod
     def of(view: RunView) -> float:
         done = view.memo("work done", _WorkDone)
-        for rest in view.settled[done.read :]:
-            if rest.status == "finished":
-                done.seconds += math.fsum(pace.seconds for pace in view.jobs[rest.job].paces.values())
+        for settled in view.settled[done.read :]:
+            if settled.status == "finished":
+                done.seconds += math.fsum(pace.seconds for pace in view.jobs[settled.job].paces.values())
         done.read = len(view.settled)
         return done.seconds

@@ -1,7 +1,7 @@
-"""Where runs live on disk: `./.shoestring/<name>/`, one folder each, no dates in names.
+"""Where runs are stored: `./.shoestring/<name>/`, one folder each, no dates in names.
 
-The same name is the same run: starting it again goes on with it. What a run leaves behind is its folder, so moving it
-aside is how one starts afresh, and deleting it is how one forgets.
+The same name is the same run: starting it again resumes it. A run leaves nothing but its folder, so moving the folder
+aside starts it afresh, and deleting it deletes the run.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class RunFolder:
 
     @property
     def place(self) -> Path:
-        """Where and on which market the run goes: what a controller needs beside the journal to go on."""
+        """Where and on which market the run is: what a controller needs beside the journal to resume."""
         return self.path / "place.json"
 
     def exists(self) -> bool:
         return self.journal.exists()
 
     def is_driven(self) -> bool:
-        """Is its controller alive, as far as can be told from here? The lock beside the journal names its holder."""
+        """Is its controller alive, as far as this host can see? The lock beside the journal names its holder."""
         try:
-            words = self.journal.with_name(f"{JOURNAL}.lock").read_text().split()
-            pid, host = int(words[1]), words[-1]
+            fields = self.journal.with_name(f"{JOURNAL}.lock").read_text().split()
+            pid, host = int(fields[1]), fields[-1]
         except (OSError, ValueError, IndexError):
             return False
         if host != socket.gethostname():
@@ -61,7 +61,7 @@ class RunFolder:
         except ProcessLookupError:
             return False
         except PermissionError:
-            pass  # somebody else's process, but a process
+            pass  # a process of another user, but alive
         return True
 
     def checkpoint(self, name: str) -> Path:
@@ -95,7 +95,7 @@ def run_folder(name: str, store: str | Path | None = None) -> RunFolder:
 
 
 def find_run(name: str | Path | None = None, store: str | Path | None = None) -> RunFolder:
-    """An existing run by name or path; without one, the run that was active last."""
+    """An existing run by name or path; without one, the most recently active run."""
     runs = known_runs(store)
     if name is None:
         if not runs:

@@ -1,7 +1,7 @@
-"""What a run would cost and when it would be done, from many simulations of it: one market after another.
+"""Forecast of cost and time of a run, from many simulations of it.
 
-Every simulation has a seed of its own for the market and for the search. How trials behave comes from an earlier run or
-is guessed, and a forecast says which: money and time are only as sure as the speed they rest on.
+Every simulation has its own seed of the market and the search. Learning curves and speed come from an earlier run or
+are guessed, and a forecast says which: cost and time are only as certain as the speed they rest on.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Workload
 from shoestring.world.sim.world import SimWorld
 
-NEAR = "the deadline is near"
-
 
 @dataclass(frozen=True)
-class Rehearsal:
-    """What one simulation came to."""
+class SimulationOutcome:
+    """The outcome of one simulation."""
 
     seed: int
     usd: float
@@ -49,32 +47,32 @@ class Rehearsal:
 class Forecast:
     recipe: str
     plan: PlanTable | None
-    rehearsals: tuple[Rehearsal, ...]
+    outcomes: tuple[SimulationOutcome, ...]
 
     @property
     def count(self) -> int:
-        return len(self.rehearsals)
+        return len(self.outcomes)
 
-    def usd(self, share: float) -> float:
-        """So many of the simulations cost no more."""
-        return _quantile([x.usd for x in self.rehearsals], share)
+    def usd(self, q: float) -> float:
+        """The quantile of the cost."""
+        return _quantile([x.usd for x in self.outcomes], q)
 
-    def seconds(self, share: float) -> float:
-        return _quantile([x.seconds for x in self.rehearsals], share)
+    def seconds(self, q: float) -> float:
+        return _quantile([x.seconds for x in self.outcomes], q)
 
     @property
     def misses_deadline(self) -> float:
-        """The part of the simulations that the deadline ended."""
-        return statistics.fmean(x.out_of_time for x in self.rehearsals)
+        """The fraction of simulations that the deadline ended."""
+        return statistics.fmean(x.out_of_time for x in self.outcomes)
 
     @property
     def runs_out_of_money(self) -> float:
-        return statistics.fmean(x.out_of_money for x in self.rehearsals)
+        return statistics.fmean(x.out_of_money for x in self.outcomes)
 
     @property
     def best(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the best value."""
-        values = [x.best for x in self.rehearsals if x.best is not None]
+        values = [x.best for x in self.outcomes if x.best is not None]
         return (statistics.fmean(values), statistics.pstdev(values)) if values else None
 
     def to_plain(self) -> dict[str, Any]:
@@ -87,30 +85,31 @@ class Forecast:
             "runs_out_of_money": self.runs_out_of_money,
             "best_value": None if best is None else {"mean": best[0], "sd": best[1]},
             "plan": None if self.plan is None else self.plan.to_plain(),
-            "simulations": [asdict(x) for x in self.rehearsals],
+            "simulations": [asdict(x) for x in self.outcomes],
         }
 
 
 def forecast(
-    asked: RunRequest, workload: Workload, runs: int, progress: Callable[[int], None]
+    request: RunRequest, workload: Workload, runs: int, progress: Callable[[int], None]
 ) -> tuple[Forecast, Study]:
-    """Simulate what was asked so many times; also the first simulation, whole. `progress` is told how many are done."""
-    first = asked.provider.start or DEFAULT_START
-    plan = plan_of(asked.spec, asked.provider.feed, first)
-    rehearsals: list[Rehearsal] = []
+    """Simulate the request `runs` times; also returns the first simulation as a study. `progress` receives how many are
+    done."""
+    first = request.provider.start or DEFAULT_START
+    plan = plan_of(request.spec, request.provider.feed, first)
+    outcomes: list[SimulationOutcome] = []
     journals: list[MemoryJournal] = []
     for number in range(runs):
-        state, journal = _simulated(asked, workload, number)
-        rehearsals.append(_came_to(state, asked.spec.seed + number))
+        state, journal = _simulated(request, workload, number)
+        outcomes.append(_outcome(state, request.spec.seed + number))
         journals = journals or [journal]
         progress(number + 1)
-    return Forecast(asked.spec.recipe, plan, tuple(rehearsals)), Study(journals[0].read)
+    return Forecast(request.spec.recipe, plan, tuple(outcomes)), Study(journals[0].read)
 
 
-def _simulated(asked: RunRequest, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
-    spec = msgspec.structs.replace(asked.spec, seed=asked.spec.seed + number)
-    market = msgspec.structs.replace(asked.market, seed=asked.market.seed + number)
-    provider = asked.provider if number == 0 else market.open(spec.deadline_s)
+def _simulated(request: RunRequest, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
+    spec = msgspec.structs.replace(request.spec, seed=request.spec.seed + number)
+    market = msgspec.structs.replace(request.market, seed=request.market.seed + number)
+    provider = request.provider if number == 0 else market.open(spec.deadline_s)
     start, journal = provider.start or DEFAULT_START, MemoryJournal()
     state = run(
         SimWorld(provider, workload, start=start),
@@ -122,20 +121,20 @@ def _simulated(asked: RunRequest, workload: Workload, number: int) -> tuple[RunS
     return state, journal
 
 
-def _came_to(state: RunState, seed: int) -> Rehearsal:
+def _outcome(state: RunState, seed: int) -> SimulationOutcome:
     best = None if state.best is None else state.jobs[state.best].best
-    return Rehearsal(
+    return SimulationOutcome(
         seed=seed,
         usd=state.spent_usd,
         seconds=state.now - state.started_at,
         best=best,
         trials=len(state.jobs),
         revoked=state.revocations,
-        out_of_time=state.unfinished and state.ending == NEAR,
-        out_of_money=state.unfinished and state.ending != NEAR,
+        out_of_time=state.unfinished and state.end_reason == "deadline_reached",
+        out_of_money=state.unfinished and state.end_reason == "out_of_budget",
     )
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many do not exceed."""
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+def _quantile(values: Sequence[float], q: float) -> float:
+    """The smallest value that a fraction `q` of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(q * len(values)) - 1)]

@@ -33,98 +33,98 @@ from shoestring.world.sim.world import SimWorld
 
 
 def begin(code: Any, fields: Mapping[str, object], *, kind: str, source: str, folder: Path | None = None) -> Study:
-    """Start or go on with what a call or a file describes, as overridden at the prompt."""
+    """Start or resume the run that a call or a file describes, with the overrides of the command line."""
     stop_if_importing()
-    prompt = current_context()
-    said = {field: value for field, value in fields.items() if value is not None}
-    rehearsing = prompt.mode == "simulate"
-    words = {**said, **prompt.overrides}
-    asked = RunRequest.resolve(code, words, kind=kind, source=source, runs_code=not rehearsing, folder=folder)
-    if prompt.handler is not None:
-        study = prompt.handler(asked)
+    context = current_context()
+    given = {field: value for field, value in fields.items() if value is not None}
+    simulating = context.mode == "simulate"
+    given |= context.overrides
+    request = RunRequest.resolve(code, given, kind=kind, source=source, runs_code=not simulating, folder=folder)
+    if context.handler is not None:
+        study = context.handler(request)
     else:
-        study = simulate_request(asked, keep=True) if rehearsing else launch(asked)
-    prompt.studies.append(study)
+        study = simulate_request(request, keep=True) if simulating else launch(request)
+    context.studies.append(study)
     return study
 
 
 # -- for real ----------------------------------------------------------------------------------------------------------
-def launch(asked: RunRequest) -> Study:
-    """Run for real. A run of this name that is the same one goes on; one that is over is shown."""
-    folder = run_folder(asked.spec.name, asked.store)
+def launch(request: RunRequest) -> Study:
+    """Run for real. An earlier run of this name is resumed if its spec is the same; one that is over is returned."""
+    folder = run_folder(request.spec.name, request.store)
     say = current_context().say
-    if asked.fresh and folder.exists():
+    if request.fresh and folder.exists():
         with closing(SqliteJournal.open(folder.journal)):
-            pass  # taken for a moment: a run that somebody is driving is not moved from under them
+            pass  # locked for a moment: a run with a live controller must not be moved
         say(f"the earlier run is now {set_aside(folder)}")
-    spec = asked.spec
+    spec = request.spec
     if not folder.exists() or not any(True for _ in folder.entries()):
         say(
             f"{spec.name}: {spec.trials} {'jobs' if spec.kind == 'bag' else 'trials'}, recipe {spec.recipe}, "
             f"{show_usd(spec.budget_usd)}, {show_duration(spec.deadline_s)}, in {folder.path}"
         )
-        kept = RunSite(on=asked.on, market=asked.market, folder=str(asked.folder))
-        return drive(folder, spec, kept, asked.provider, function=asked.function)
+        site = RunSite(on=request.on, market=request.market, folder=str(request.folder))
+        return drive(folder, spec, site, request.provider, function=request.function)
     study = Study.in_folder(folder)
     check_same(study.spec, spec)
     more = amendment(study.state, spec, study.state.now)
     if study.state.concluded and not (more and study.state.unfinished):
-        more_of_it = " A larger --budget or a later --deadline goes on." if study.state.unfinished else ""
-        say(f"{spec.name} is over ({study.state.ending}); this is what it came to.{more_of_it} --fresh runs it again.")
+        hint = " A larger --budget or a later --deadline resumes it." if study.state.unfinished else ""
+        say(f"{spec.name} is over ({study.state.ending}); these are its results.{hint} --fresh runs it again.")
         return study
-    say(f"going on with {spec.name}, in {folder.path}")
-    kept = msgspec.structs.replace(read_site(folder), folder=str(asked.folder))
-    if kept.on.partition(":")[0] == asked.on.partition(":")[0]:  # a cluster may have another address by now
-        kept = msgspec.structs.replace(kept, on=asked.on)
+    say(f"resuming {spec.name}, in {folder.path}")
+    site = msgspec.structs.replace(read_site(folder), folder=str(request.folder))
+    if site.on.partition(":")[0] == request.on.partition(":")[0]:  # a cluster may have another address by now
+        site = msgspec.structs.replace(site, on=request.on)
     return drive(
         folder,
         study.spec,
-        kept,
-        asked.provider,
-        function=asked.function,
-        wishes=lambda state, now: amendment(state, spec, now),
+        site,
+        request.provider,
+        function=request.function,
+        requests=lambda state, now: amendment(state, spec, now),
     )
 
 
 def resume_run(folder: RunFolder) -> Study:
-    """On from the journal and the market kept beside it, without the file that started the run."""
+    """Resume from the journal and the market stored beside it, without the file that started the run."""
     study = Study.in_folder(folder)
     if study.state.concluded:
         return study
-    kept = read_site(folder)
-    if kept.on == "inline":
+    site = read_site(folder)
+    if site.on == "inline":
         raise SpecError(
             f"{study.name} runs inline: its function is only known to the program that started it",
-            hint="run that program again; it goes on where it was",
+            hint="run that program again to resume",
         )
-    return drive(folder, study.spec, kept, kept.market.open(study.spec.deadline_s))
+    return drive(folder, study.spec, site, site.market.open(study.spec.deadline_s))
 
 
 def conclude(folder: RunFolder) -> Study:
-    """End a run that nobody drives: whatever it still holds is given back, and it is over."""
+    """Stop a run that has no controller: its machines are released, and it is over."""
     study = Study.in_folder(folder)
-    kept = read_site(folder)
-    provider = kept.market.open(study.spec.deadline_s)
-    return drive(folder, study.spec, kept, provider, wishes=lambda _, now: [UserAsked(at=now, wish="stop")])
+    site = read_site(folder)
+    provider = site.market.open(study.spec.deadline_s)
+    return drive(folder, study.spec, site, provider, requests=lambda _, now: [UserAsked(at=now, wish="stop")])
 
 
 # -- in virtual time ---------------------------------------------------------------------------------------------------
 def simulate_request(
-    asked: RunRequest, workload: Workload | None = None, latencies: Latencies | None = None, *, keep: bool = False
+    request: RunRequest, workload: Workload | None = None, latencies: Latencies | None = None, *, keep: bool = False
 ) -> Study:
-    """Simulate. The journal stays in memory, or is kept as `<name>-simulated`, in the place of the one before."""
-    spec, provider = asked.spec, asked.provider
-    workload = workload or workload_of(asked)
+    """Simulate. The journal stays in memory, or is stored as `<name>-simulated`, replacing the one before."""
+    spec, provider = request.spec, request.provider
+    workload = workload or workload_of(request)
     start = provider.start or DEFAULT_START
     world = SimWorld(provider, workload, latencies, start=start)
     first = [RunStarted(at=start, spec=spec, seed=spec.seed)]
     policies, guard = recipes.build(spec), BudgetAndDeadline()
     line = LiveLine()
-    if not (keep or asked.store):
+    if not (keep or request.store):
         memory = MemoryJournal()
         line.finish(run(world, memory, policies, guard, first=first, watcher=line))
         return Study(memory.read)
-    folder = run_folder(f"{spec.name}-simulated", asked.store)
+    folder = run_folder(f"{spec.name}-simulated", request.store)
     for old in folder.path.glob(f"{folder.journal.name}*"):
         old.unlink()
     with closing(SqliteJournal.open(folder.journal, survives_power_loss=False)) as journal:
@@ -135,9 +135,9 @@ def simulate_request(
 _SIMULATION_OPTIONS = ("like", "seconds_per_step", "checkpoint_gb")
 
 
-def workload_of(asked: RunRequest) -> Workload:
-    """What simulated trials do: as in an earlier run, if there is one, else a guess; says which."""
-    options = asked.simulation
+def workload_of(request: RunRequest) -> Workload:
+    """How simulated trials behave: as in an earlier run, if there is one, else a guess; prints which."""
+    options = request.simulation
     for name in options:
         if name not in _SIMULATION_OPTIONS:
             raise SpecError(f"simulate: {name} is unknown", hint=did_you_mean(name, _SIMULATION_OPTIONS))
@@ -146,19 +146,19 @@ def workload_of(asked: RunRequest) -> Workload:
         if not number > 0:
             raise SpecError(f"{name}={number:g} must be more than 0")
     say = current_context().say
-    earlier = _earlier(asked)
+    earlier = _earlier(request)
     if earlier is not None:
         say(f"trials behave as in {earlier.name}")
-        return recorded(earlier, asked.spec, **numbers)
-    say("no earlier run is known: curves are guessed, so believe money and time, not the value")
-    return guessed(asked.spec, **numbers)
+        return recorded(earlier, request.spec, **numbers)
+    say("no earlier run is known: curves are guessed, so trust cost and time, not the metric")
+    return guessed(request.spec, **numbers)
 
 
-def _earlier(asked: RunRequest) -> Study | None:
-    if "like" in asked.simulation:
-        return Study.in_folder(find_run(str(asked.simulation["like"]), asked.store))
-    folder = run_folder(asked.spec.name, asked.store)
+def _earlier(request: RunRequest) -> Study | None:
+    if "like" in request.simulation:
+        return Study.in_folder(find_run(str(request.simulation["like"]), request.store))
+    folder = run_folder(request.spec.name, request.store)
     study = Study.in_folder(folder) if folder.exists() else None
-    if study is None or study.state.best is None or study.spec.space != asked.spec.space:
+    if study is None or study.state.best is None or study.spec.space != request.spec.space:
         return None
     return study

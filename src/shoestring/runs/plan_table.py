@@ -1,6 +1,6 @@
-"""The plan a run would begin with, stage by stage, for the recipes that make one.
+"""The initial plan of a run, stage by stage, for the recipes that make one.
 
-A recipe makes plans if its search has a method `plan(state)`. What it returns is made into one form here: a table.
+A recipe makes plans if its search has a method `plan(state)`. The different plans become one table here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ TITLES = ("stage", "start", "stop", "trials", "slots each", "machines", "dollars
 @dataclass(frozen=True)
 class StageRow:
     start_s: float
-    """From the moment the first machines are there."""
+    """Counted from when the first machines are up."""
     stop_s: float
     trials: int
     slots: tuple[tuple[int, int], ...]
-    """(trials, slots of each), the narrowest first."""
+    """(trials, slots of each), the fewest slots first."""
     machines: int
     usd: float
 
@@ -51,7 +51,7 @@ class PlanTable:
                 show_duration(row.start_s),
                 show_duration(row.stop_s),
                 str(row.trials),
-                _widths(row),
+                _slots_each(row),
                 str(row.machines),
                 show_usd(row.usd),
             )
@@ -69,7 +69,7 @@ class PlanTable:
 
 
 def plan_of(spec: RunSpec, feed: PriceFeed, start: float) -> PlanTable | None:
-    """What the spec's recipe plans at the prices of that moment; None if it makes no plan. A SpecError if it cannot."""
+    """The plan of the spec's recipe at the prices of `start`; None if it makes none. SpecError if no plan exists."""
     search = recipes.search_of(spec)
     if not hasattr(search, "plan"):
         return None
@@ -82,7 +82,7 @@ def plan_of(spec: RunSpec, feed: PriceFeed, start: float) -> PlanTable | None:
         case BilledPlan():
             stages = _billed(plan, spec)
         case _:
-            return None  # of a search that is not ours: whatever it plans, it is no table
+            return None  # a third-party search: its plan has another form
     return PlanTable(stages, plan.usd, stages[-1].stop_s, spec.budget_usd, spec.deadline_s)
 
 
@@ -94,7 +94,7 @@ def _cheapest(plan: CheapestPlan) -> tuple[StageRow, ...]:
 
 
 def _billed(plan: BilledPlan, spec: RunSpec) -> tuple[StageRow, ...]:
-    """The bill is of whole leases: a stage's part of it is as large as its part of all machine time."""
+    """The bill is for whole leases: a stage's share of it is its share of all machine time."""
     lengths = [stage.stop - stage.start for stage in plan.stages]
     held = [machines * length for machines, length in zip(plan.machines, lengths, strict=True)]
     whole = math.fsum(held) or 1.0
@@ -111,7 +111,7 @@ def _billed(plan: BilledPlan, spec: RunSpec) -> tuple[StageRow, ...]:
     )
 
 
-def _widths(row: StageRow) -> str:
+def _slots_each(row: StageRow) -> str:
     """One number if all trials have the same, else "11x1, 5x2": eleven of one slot and five of two."""
     if len(row.slots) == 1:
         return str(row.slots[0][1])

@@ -1,4 +1,4 @@
-"""One live line while a run goes on: redrawn in place on a terminal, once a minute in a log."""
+"""One live line while a run is active: redrawn in place on a terminal, once a minute in a log."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from shoestring.kernel.events import Event
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import too_large_now
-from shoestring.runs.eta import held_usd, outlook
+from shoestring.runs.eta import eta_of, held_usd
 from shoestring.units import show_duration, show_number, show_usd
 
 REDRAW_S = 0.2
 LOG_EVERY_S = 60.0
-"""Where there is no terminal: often enough to see that it lives, seldom enough not to fill a log."""
+"""Where there is no terminal: often enough to see progress, seldom enough not to fill a log."""
 
 
 def line_of(state: RunState) -> str:
-    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 revoked, 0 lost
+    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 preemptions, 0 steps lost
 
-    Of a bag: 31/300 · about 3h10 left · $4.10 of $20.00, about $9.80 in all · ...
+    For a bag: 31/300 · about 3h10 left · $4.10 of $20.00, about $9.80 in total · ...
     """
     spec = state.the_spec
     status = state.by_status
     done = len(state.jobs) - status["waiting"] - status["running"]
-    ahead = outlook(state) if spec.kind == "bag" else None
+    eta = eta_of(state) if spec.kind == "bag" else None
     parts = [f"{done}/{max(spec.trials, len(state.jobs))}"]
     if spec.kind == "study" or spec.metric is not None:
         parts.append(f"best {'-' if state.best is None else show_number(state.jobs[state.best].best)}")
-    if ahead is not None:
-        parts.append(f"about {_roughly(ahead.left_s)} left")
-    money = "for nothing"
+    if eta is not None:
+        parts.append(f"about {_rounded(eta.left_s)} left")
+    money = "free of charge"
     if spec.budget_usd:
         money = f"{show_usd(state.spent_usd + (held_usd(state) or 0.0))} of {show_usd(spec.budget_usd)}"
-        if ahead is not None and ahead.total_usd is not None:
-            money += f", about {show_usd(ahead.total_usd)} in all"
+        if eta is not None and eta.total_usd is not None:
+            money += f", about {show_usd(eta.total_usd)} in total"
     parts += [
         money,
         f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
-        f"{state.revocations} revoked, {state.lost_steps} lost",
+        f"{_count(state.revocations, 'preemption')}, {_count(state.lost_steps, 'step')} lost",
     ]
     if status["failed"]:
         parts.append(f"{status['failed']} failed")
@@ -51,24 +51,28 @@ def line_of(state: RunState) -> str:
     return " · ".join([*parts, waiting_for] if waiting_for else parts)
 
 
-def _roughly(seconds: float) -> str:
-    """Not more digits than an estimate has: to ten minutes from hours on, to a minute before."""
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _rounded(seconds: float) -> str:
+    """No more digits than an estimate has: to ten minutes from an hour on, to a minute before."""
     unit_s = 600.0 if seconds >= 3600 else 60.0 if seconds >= 120 else 1.0
     return show_duration(round(seconds / unit_s) * unit_s)
 
 
 def _waiting_for(state: RunState) -> str:
-    """What a run in which nothing trains is waiting for."""
+    """What a run without a running trial is waiting for."""
     if state.phase != "running" and not state.concluded:
         return f"ending: {state.ending}"
     if state.segments or not state.waiting:
         return ""
-    asked = sum(lease.granted_at is None for lease in state.leases.values())
-    return f"waiting for {asked} machine{'' if asked == 1 else 's'}" if asked else "waiting for a machine"
+    pending = sum(lease.granted_at is None for lease in state.leases.values())
+    return f"waiting for {_count(pending, 'machine')}" if pending else "waiting for a machine"
 
 
 class LiveLine:
-    """A watcher of the controller's loop. Costs one comparison an event between redraws."""
+    """A watcher of the controller's loop. Costs one comparison per event between redraws."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr

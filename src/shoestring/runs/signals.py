@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to pause: save, give the machines back, and be ready to go on."""
+"""Ctrl-C and SIGTERM as a request to pause: save, release the machines, be ready to resume."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from types import FrameType
 
 
 class Interruption:
-    """Has somebody asked to stop?"""
+    """Was a pause requested by a signal?"""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
 
 @contextmanager
-def pausing_on_signals(ask_to_pause: Callable[[], None] | None) -> Iterator[Interruption]:
-    """The first signal asks to pause, the second leaves at once: machines then end by themselves when prepaid time
-    is over. Only the main thread may catch signals; elsewhere, and with nobody to ask, they stay what they were."""
+def pausing_on_signals(request_pause: Callable[[], None] | None) -> Iterator[Interruption]:
+    """The first signal requests a pause, the second exits immediately: machines then end with their prepaid time.
+    Only the main thread may catch signals; elsewhere, and without `request_pause`, the handlers stay as they were."""
     interruption = Interruption()
-    if ask_to_pause is None or threading.current_thread() is not threading.main_thread():
+    if request_pause is None or threading.current_thread() is not threading.main_thread():
         yield interruption
         return
 
     def caught(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        if interruption.asked:
+        if interruption.requested:
             raise KeyboardInterrupt
-        interruption.asked = True
-        sys.stderr.write("\nSaving trials and giving machines back; again to leave at once.\n")
-        ask_to_pause()
+        interruption.requested = True
+        sys.stderr.write("\nSaving trials and releasing machines; press again to exit immediately.\n")
+        request_pause()
 
     before = {number: signal.signal(number, caught) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

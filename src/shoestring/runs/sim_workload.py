@@ -1,6 +1,6 @@
-"""What simulated trials do: as recorded in an earlier run, or, where nothing is known, as a plain guess.
+"""How simulated trials behave: as recorded in an earlier run, or, without one, by a simple guess.
 
-A guess is said to be one wherever its results are shown: it is good for money and time, not for the value reached.
+A guess is labelled as one wherever its results are shown: it is good for cost and time, not for the metric.
 """
 
 from __future__ import annotations
@@ -23,35 +23,36 @@ GUESSED_STEP_S = 60.0
 def recorded(
     study: Study, spec: RunSpec, *, seconds_per_step: float | None = None, checkpoint_gb: float | None = 0.05
 ) -> Workload:
-    """The trials of an earlier run: each simulated one follows the curve of the recorded one nearest to it.
+    """The trials of an earlier run: each simulated one follows the learning curve of the nearest recorded one.
 
-    On a part of the data it follows trials on the recorded part nearest to that, with steps that are as much longer
-    or shorter.
+    On a data fraction it follows trials on the nearest recorded fraction, with step times scaled in proportion.
     """
     if (study.spec.space, study.spec.metric) != (spec.space, spec.metric):
         raise SpecError(
-            f"{study.name} searched another space or followed another metric, so it cannot stand for {spec.name}",
-            hint="simulate like a run of the same study, or with guessed curves",
+            f"{study.name} searched another space or followed another metric than {spec.name}",
+            hint="use --like with a run of the same study, or simulate with guessed curves",
         )
     jobs = [job for job in study.state.jobs.values() if len(job.steps)]
     if not jobs:
         raise SpecError(
             f"no trial of {study.name} has reported {spec.metric}, so there is nothing to simulate from",
-            hint="let it run for a while, or simulate with guessed curves",
+            hint="let it run longer, or simulate with guessed curves",
         )
-    parts = {job.fraction for job in jobs}
+    fractions = {job.fraction for job in jobs}
 
     @cache
     def on(fraction: float) -> Workload:
-        part = min(parts, key=lambda part: abs(math.log(part / fraction)))
-        like_it = [job for job in jobs if job.fraction == part]
+        nearest = min(fractions, key=lambda known: abs(math.log(known / fraction)))
+        like_it = [job for job in jobs if job.fraction == nearest]
         table = CurveTable(
             metric=study.metric,
             points=[spec.space.encode(job.config) for job in like_it],
             curves=[list(zip(job.steps, job.values, strict=True)) for job in like_it],
             encode=spec.space.encode,
         )
-        step_s = seconds_per_step * fraction if seconds_per_step else _seconds_per_step(study, part) * fraction / part
+        step_s = (
+            seconds_per_step * fraction if seconds_per_step else _seconds_per_step(study, nearest) * fraction / nearest
+        )
         return Workload(
             curve=table, seconds_per_step=SublinearSpeed(step_s), checkpoint_gb=checkpoint_gb, on_fraction=on
         )
@@ -60,7 +61,7 @@ def recorded(
 
 
 def guessed(spec: RunSpec, *, seconds_per_step: float = GUESSED_STEP_S, checkpoint_gb: float | None = 0.05) -> Workload:
-    """Curves that fall (or rise) towards a level set by how far a configuration is from a point nobody knows."""
+    """Curves that fall (or rise) towards a level set by the distance of a configuration from a hidden optimum."""
     goal = [_unit(spec.seed, index) for index in range(spec.space.dimensions)]
 
     def curve(config: Config) -> Curve:
@@ -81,9 +82,9 @@ def _falling(spec: RunSpec, level: float) -> Curve:
 
 
 def _seconds_per_step(study: Study, fraction: float) -> float:
-    """The median time between two reports of one stretch, by the run's clock, of trials on this part of the data.
+    """The median time between two reports of one segment, by the run's clock, of trials on this data fraction.
 
-    Where each reports but once, what their training took.
+    Where each reports only once, the median of their training times.
     """
     jobs = {job.id: job for job in study.state.jobs.values() if job.fraction == fraction}
     last: dict[str, tuple[int, float]] = {}

@@ -19,20 +19,22 @@ from shoestring.worker.loading import describe
 SPEC_FILES = (".yaml", ".yml", ".toml")
 
 
-def run_file(path: Path, prompt: CliContext) -> list[Study]:
-    """Do what the file says, with what the prompt overrides; the studies it came to."""
+def run_file(path: Path, context: CliContext) -> list[Study]:
+    """Run the file with the overrides of the command line; returns its studies."""
     if not path.is_file():
         raise SpecError(f"there is no file {path}", hint=f"looked in {Path.cwd()}")
-    with cli_context(prompt):
+    with cli_context(context):
         if path.suffix == ".py":
             _run_script(path)
         elif path.suffix.lower() in SPEC_FILES:
             _run_spec(path)
         else:
-            raise SpecError(f"{path} is no study", hint="give a .py file that calls tune(), or a .yaml or .toml spec")
-    if not prompt.studies:
+            raise SpecError(
+                f"{path} is not a study file", hint="give a .py file that calls tune(), or a .yaml or .toml spec"
+            )
+    if not context.studies:
         raise SpecError(f"{path} starts no study", hint="call shoestring.tune(...) or shoestring.run_bag(...) in it")
-    return prompt.studies
+    return context.studies
 
 
 def _run_script(path: Path) -> None:
@@ -44,7 +46,7 @@ def _run_script(path: Path) -> None:
         raise
     except SystemExit as exit_:
         if exit_.code:
-            raise SpecError(f"{path} ended itself with {exit_.code!r}", hint=f"try it alone: python {path}") from exit_
+            raise SpecError(f"{path} exited with {exit_.code!r}", hint=f"try it alone: python {path}") from exit_
     except Exception as error:
         raise SpecError(f"{path} failed: {describe(error)}", hint=f"python {path} shows the whole traceback") from error
     finally:

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes, the door, and errors in words."""
+"""The service as an ASGI application: routes, authentication, and errors as JSON."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ from shoestring.server.tokens import FILE, TokenStore
 PUBLIC = frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.public)
 
 
-def make_app(store: Path, folder: Path, at_once: int, opened: Callable[[Service], None] = lambda _: None) -> ASGIApp:
-    """`opened` is told of the service once it has taken up its runs."""
+def make_app(
+    store: Path, folder: Path, max_concurrent_runs: int, opened: Callable[[Service], None] = lambda _: None
+) -> ASGIApp:
+    """`opened` receives the service once it has resumed its runs."""
 
     @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
-        app.state.service = service = Service(store, folder, at_once)
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.service = service = Service(store, folder, max_concurrent_runs)
         await service.open()
         opened(service)
         work = asyncio.create_task(service.queue.work())
@@ -52,42 +54,44 @@ def make_app(store: Path, folder: Path, at_once: int, opened: Callable[[Service]
 
         return Route(endpoint.path, answer, methods=[endpoint.method], name=endpoint.handler.__name__)
 
-    described = msgspec.json.encode(document(ENDPOINTS))
+    openapi_json = msgspec.json.encode(document(ENDPOINTS))
 
     async def openapi(_: Request) -> Response:
-        return Response(described, media_type=JSON)
+        return Response(openapi_json, media_type=JSON)
 
     app = Starlette(
         routes=[*map(route, ENDPOINTS), Route("/openapi.json", openapi)],
-        lifespan=life,
+        lifespan=lifespan,
         exception_handlers={HTTPException: _not_found, ShoestringError: _refused, Exception: _broken},
     )
     app.router.redirect_slashes = False
-    return _Door(app, TokenStore(store / FILE))
+    return _Authenticated(app, TokenStore(store / FILE))
 
 
-class _Door:
-    """No token, no entry: asked before anything of the request but its headers is read."""
+class _Authenticated:
+    """Requires a valid token: checked before anything of the request but its headers is read."""
 
-    def __init__(self, inside: ASGIApp, doorkeeper: TokenStore) -> None:
-        self._inside = inside
-        self._doorkeeper = doorkeeper
+    def __init__(self, app: ASGIApp, tokens: TokenStore) -> None:
+        self._app = app
+        self._tokens = tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and (scope["path"] in PUBLIC or self._known(scope))):
-            await self._inside(scope, receive, send)
+        if scope["type"] == "lifespan" or (
+            scope["type"] == "http" and (scope["path"] in PUBLIC or self._has_token(scope))
+        ):
+            await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            answer = _problem(401, "no token, no entry", "send Authorization: Bearer TOKEN")
+            answer = _problem(401, "a valid token is required", "send Authorization: Bearer TOKEN")
             answer.headers["WWW-Authenticate"] = "Bearer"
             answer.headers["Connection"] = "close"
             await answer(scope, receive, send)
 
-    def _known(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if len(given) != 1:
             return False
         scheme, _, secret = given[0].decode("latin-1").partition(" ")
-        return scheme.lower() == "bearer" and self._doorkeeper.name_of(secret.strip()) is not None
+        return scheme.lower() == "bearer" and self._tokens.name_of(secret.strip()) is not None
 
 
 def _problem(status: int, error: str, hint: str = "") -> Response:
@@ -119,7 +123,7 @@ def _status(error: ShoestringError) -> int:
 
 
 def _broken(request: Request, error: Exception) -> Response:
-    # Only where it happened: what a request brought may be secret, and stays out of logs.
+    # Only where it happened: the content of a request may be secret, and stays out of logs.
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno}"
     sys.stderr.write(f"shoestring: {request.method} broke at {where}: {type(error).__name__}\n")

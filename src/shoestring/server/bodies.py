@@ -1,4 +1,4 @@
-"""Reading what a request brings: its body and its query, within limits, as the type that is wanted."""
+"""Read the body and the query of a request, within limits, as a type of `schemas`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 async def read_body(request: Request, kind: type[T]) -> T:
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":  # what a web page of another site may send without asking is never this
-        raise Refusal(415, "the body is not said to be JSON", hint="send Content-Type: application/json")
+    if content_type != "application/json":  # a cross-site page cannot send this type without a CORS preflight
+        raise Refusal(415, "the Content-Type is not JSON", hint="send Content-Type: application/json")
     return _as(kind, await _bytes(request))
 
 
 def read_query(request: Request, kind: type[T]) -> T:
     pairs = request.query_params.multi_items()
     if len(pairs) != len(dict(pairs)):
-        raise Refusal(400, "the query says something twice", hint="leave one out")
+        raise Refusal(400, "the query has a parameter twice", hint="leave one out")
     try:
         return msgspec.convert(dict(pairs), kind, strict=False)
     except msgspec.ValidationError as error:
@@ -31,9 +31,9 @@ def read_query(request: Request, kind: type[T]) -> T:
 
 
 async def _bytes(request: Request) -> bytes:
-    """The body, given up as soon as it is too long: what a header says of its length is only a promise."""
-    promised = request.headers.get("content-length", "0")
-    if promised.isdigit() and int(promised) > MAX_BODY_BYTES:
+    """The body, refused as soon as it is too long: the length in the header cannot be trusted."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
         raise _too_large()
     body = bytearray()
     try:
@@ -43,9 +43,9 @@ async def _bytes(request: Request) -> bytes:
                 if len(body) > MAX_BODY_BYTES:
                     raise _too_large()
     except TimeoutError:
-        raise Refusal(408, f"the body did not come within {BODY_TIMEOUT_S:g} s", hint="send it again") from None
+        raise Refusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s", hint="send it again") from None
     except ClientDisconnect:
-        raise Refusal(400, "the body did not come to its end", hint="send it again") from None
+        raise Refusal(400, "the body is incomplete", hint="send it again") from None
     return bytes(body)
 
 
@@ -53,7 +53,7 @@ def _as(kind: type[T], body: bytes) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise Refusal(400, f"the body is not what it should be: {error}", hint="see /openapi.json") from None
+        raise Refusal(400, f"the body is invalid: {error}", hint="see /openapi.json") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise Refusal(400, f"the body is not JSON: {error}", hint="send one JSON object") from None
 

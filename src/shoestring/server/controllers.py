@@ -1,4 +1,4 @@
-"""A run that is being driven: by a process this service started, or by one that an earlier service left going."""
+"""The controller process of a run: started by this service, or left running by an earlier one."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _TAIL_BYTES = 4096
 
 
 class ControllerProcess(Protocol):
-    """What the queue wants to know of a run's controller."""
+    """What the queue needs of a run's controller."""
 
     def alive(self) -> bool: ...
 
     def interrupt(self) -> None:
-        """Ctrl-C: save, give the machines back, leave."""
+        """Ctrl-C: save, release the machines, exit."""
         ...
 
     def crashed(self) -> bool:
-        """Did it leave without a word? Then another one goes on; one that gave a reason is left alone."""
+        """Did it die without an error message? Then another one resumes the run; otherwise the run is left as it is."""
         ...
 
     def trouble(self) -> str:
-        """Why it left, if it did not leave in good order."""
+        """Why it exited, if it did not exit cleanly."""
         ...
 
 
 class Spawned:
-    """A controller started by this service. In a session of its own: what ends the service need not end it."""
+    """A controller started by this service. In its own session: it survives the end of the service."""
 
     def __init__(self, folder: RunFolder, *, ending: bool = False) -> None:
         self._log = folder.path / LOG
         arguments = [sys.executable, "-m", "shoestring.server.driver", str(folder.path.absolute())]
-        # Whoever can talk to the service need not be who wrote the code that it runs.
+        # The code of a run must not get the token of a client of the service.
         environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
         with open(self._log, "ab") as log:
-            self._began_at = log.tell()
+            self._log_start = log.tell()
             self._process = subprocess.Popen(
                 arguments + ["--end"] * ending,
                 stdin=subprocess.DEVNULL,
@@ -69,14 +69,14 @@ class Spawned:
         if code < 0:
             return f"its controller was ended by {signal.Signals(-code).name}"
         with open(self._log, "rb") as log:
-            log.seek(max(self._began_at, os.path.getsize(self._log) - _TAIL_BYTES))
-            said = log.read().decode(errors="replace").splitlines()
-        first = next((at for at, line in enumerate(said) if line.startswith("shoestring: ")), len(said))
-        return " ".join(line.strip() for line in said[first:]).removeprefix("shoestring: ")
+            log.seek(max(self._log_start, os.path.getsize(self._log) - _TAIL_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+        first = next((at for at, line in enumerate(lines) if line.startswith("shoestring: ")), len(lines))
+        return " ".join(line.strip() for line in lines[first:]).removeprefix("shoestring: ")
 
 
 class Adopted:
-    """A controller found going: known by the lock it holds on the journal."""
+    """A controller that was already running: identified by the lock it holds on the journal."""
 
     def __init__(self, folder: RunFolder, pid: int) -> None:
         self._folder = folder
@@ -90,14 +90,14 @@ class Adopted:
             os.kill(self._pid, signal.SIGTERM)
 
     def crashed(self) -> bool:
-        return not self.alive()  # how it ended is only told to whoever started it
+        return not self.alive()  # its exit code is only known to its parent process
 
     def trouble(self) -> str:
         return ""
 
 
 def holder(folder: RunFolder) -> int | None:
-    """The process of this machine that drives the run. That its number lives is not enough: numbers are used again."""
+    """The process of this machine that controls the run. A live pid is not enough: pids are reused."""
     if not folder.is_driven():
         return None
     try:

@@ -1,7 +1,7 @@
-"""The process beside the service that drives one run: `python -m shoestring.server.driver FOLDER [--end]`.
+"""The controller process of one run of the service: `python -m shoestring.server.driver FOLDER [--end]`.
 
-A process of its own, for three reasons: a run that crashes or eats the memory takes nobody along; signals, by which
-runs are paused, reach main threads only; and a service that is killed leaves its runs going. The next one finds them.
+A separate process, for three reasons: a run that crashes or exhausts the memory affects no other; signals, which pause
+runs, reach main threads only; and runs survive a service that is killed. The next service adopts them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from shoestring.runs.folder import RunFolder
 
 
 def main(folder: str, ending: bool) -> int:
-    from shoestring.server.submissions import drive, kept
+    from shoestring.server.submissions import drive, read_submission
 
     place = RunFolder(Path(folder))
-    submission = kept(place)
+    submission = read_submission(place)
     mode = "run" if submission is None else submission.mode
     try:
-        drive(place, ending=ending, prompt=CliContext(mode=mode, say=lambda text: print(text, file=sys.stderr)))
+        drive(place, ending=ending, context=CliContext(mode=mode, say=lambda text: print(text, file=sys.stderr)))
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

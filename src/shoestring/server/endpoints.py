@@ -30,11 +30,11 @@ class Endpoint:
     query: type[msgspec.Struct] = s.Nothing
     body: type[msgspec.Struct] | None = None
     refusals: tuple[int, ...] = ()
-    """Statuses beside those that every endpoint may answer."""
+    """HTTP statuses beside those of every endpoint."""
     parameters: Mapping[str, type] = field(default_factory=dict)
     """In the path."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """That mean something, and what."""
+    """Request headers that are read, and their meaning."""
     public: bool = False
 
 
@@ -64,7 +64,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/runs/{id}",
         handler=handlers.get_run,
-        summary="How far a run is.",
+        summary="Status and progress of a run.",
         parameters=_ID,
         answers={200: s.Run},
     ),
@@ -72,7 +72,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/runs/{id}/cancel",
         handler=handlers.cancel,
-        summary="End a run for good: save, give the machines back, conclude.",
+        summary="Stop a run for good: save trials, release machines.",
         parameters=_ID,
         answers={202: s.Run},
         refusals=(409,),
@@ -90,7 +90,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/runs/{id}/results",
         handler=handlers.results,
-        summary="The trials, in the order in which they were invented.",
+        summary="The trials, in the order in which they were added.",
         parameters=_ID,
         query=s.ItemsPage,
         answers={200: s.ResultsOut},
@@ -107,7 +107,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/runs/{id}/trials/{number}/why",
         handler=handlers.why,
-        summary="What happened to a trial, and why, in words.",
+        summary="Every event and decision about a trial, with reasons.",
         parameters=_TRIAL,
         query=s.ItemsPage,
         answers={200: s.ExplanationOut},
@@ -117,7 +117,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/runs/{id}/receipt",
         handler=handlers.receipt,
-        summary="What a run cost so far, machine by machine.",
+        summary="The cost of a run so far, by instance type.",
         parameters=_ID,
         answers={200: s.ReceiptOut},
         refusals=(409,),
@@ -126,7 +126,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/runs/{id}/journal",
         handler=handlers.journal,
-        summary="Every event and decision so far, one JSON object a line.",
+        summary="Every event and decision so far, one JSON object per line.",
         parameters=_ID,
         query=s.After,
         answers={200: str},
@@ -149,7 +149,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/callbacks/slurm",
         handler=handlers.slurm_callback,
-        summary="A Slurm job has ended or lost a node: wake whoever waits for it.",
+        summary="A Slurm job has ended or lost a node: wake its waiters.",
         body=s.SlurmCallback,
         answers={202: s.Heard},
     ),
@@ -157,7 +157,7 @@ ENDPOINTS = (
         method="GET",
         path="/v1/health",
         handler=handlers.health,
-        summary="Is the service there? Needs no token, and tells nothing else.",
+        summary="Liveness check. Needs no token.",
         answers={200: s.Health},
         public=True,
     ),

@@ -1,4 +1,4 @@
-"""What each endpoint does: read the request, ask the service, put the answer into its type."""
+"""What each endpoint does: read the request, call the service, convert the answer to its type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _run(service: Service, run: RunHandle, status: int = 200) -> Response:
     return Response(run.answer(service.queue.ahead_of(run)), status, media_type=JSON)
 
 
-async def _asked_for(service: Service, request: Request) -> RunHandle:
+async def _requested_run(service: Service, request: Request) -> RunHandle:
     return await service.get(request.path_params["id"])
 
 
@@ -53,25 +53,25 @@ async def list_runs(service: Service, request: Request) -> Response:
 
 async def get_run(service: Service, request: Request) -> Response:
     read_query(request, s.Nothing)
-    return _run(service, await _asked_for(service, request))
+    return _run(service, await _requested_run(service, request))
 
 
 async def cancel(service: Service, request: Request) -> Response:
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     await service.cancel(run)
     return _run(service, run, 202)
 
 
 async def resume(service: Service, request: Request) -> Response:
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     await service.resume(run)
     return _run(service, run, 202)
 
 
-# -- what they came to -------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 async def results(service: Service, request: Request) -> Response:
     page = read_query(request, s.ItemsPage)
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
 
     def read(follower: Follower) -> tuple[list[TrialRow], str | None, int]:
         state = follower.state
@@ -87,7 +87,7 @@ async def results(service: Service, request: Request) -> Response:
 async def trial(service: Service, request: Request) -> Response:
     read_query(request, s.Nothing)
     number = _number(request)
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     rows = await service.reading(run, lambda follower: follower.tally.rows(number, 1))
     if not rows:
         raise _no_trial(number)
@@ -98,7 +98,7 @@ async def trial(service: Service, request: Request) -> Response:
 async def why(service: Service, request: Request) -> Response:
     page = read_query(request, s.ItemsPage)
     number = _number(request)
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     if not await service.reading(run, lambda follower: number < len(follower.state.jobs)):
         raise _no_trial(number)
     lines = (await service.slowly(Study.in_folder(run.folder).why, number))[page.cursor :]
@@ -113,14 +113,14 @@ async def receipt(service: Service, request: Request) -> Response:
     def read(follower: Follower) -> dict[str, Any] | None:
         return None if follower.state.spec is None else receipt_of(follower.state).to_plain()
 
-    plain = await service.reading(await _asked_for(service, request), read)
+    plain = await service.reading(await _requested_run(service, request), read)
     if plain is None:
-        raise Refusal(409, "the run has not begun: nothing is billed", hint="ask again when it runs")
+        raise Refusal(409, "the run has not started: nothing is billed", hint="retry when it runs")
     return _json(msgspec.convert(plain, s.ReceiptOut))
 
 
 def _trials(rows: list[TrialRow], folder: Path) -> list[s.TrialOut]:
-    """Reads what each printed last, from the run's folder."""
+    """Reads the last line of each trial's output, from the run's folder."""
     outputs = [record["output"] for record in results_of(rows, folder)]
     return [_trial(row, output) for row, output in zip(rows, outputs, strict=True)]
 
@@ -163,7 +163,7 @@ def _no_trial(number: int) -> Refusal:
 # -- streams -----------------------------------------------------------------------------------------------------------
 async def journal(service: Service, request: Request) -> Response:
     after = read_query(request, s.After).after
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     refuse_too_many(service)
     return StreamingResponse(journal_lines(service, run, after), media_type=LINES)
 
@@ -173,9 +173,9 @@ async def watch(service: Service, request: Request) -> Response:
     known = request.headers.get("last-event-id")
     if known is not None:
         if not (known.isascii() and known.isdigit() and len(known) <= 12):
-            raise Refusal(400, "Last-Event-ID is no number of an entry", hint="leave it out to begin at the start")
+            raise Refusal(400, "Last-Event-ID is not the number of an entry", hint="leave it out to begin at the start")
         after = int(known)
-    run = await _asked_for(service, request)
+    run = await _requested_run(service, request)
     refuse_too_many(service)
     headers = {"Cache-Control": "no-store"}
     return StreamingResponse(events(service, run, after), media_type=EVENTS, headers=headers)
@@ -183,8 +183,8 @@ async def watch(service: Service, request: Request) -> Response:
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
 async def slurm_callback(service: Service, request: Request) -> Response:
-    news = await read_body(request, s.SlurmCallback)
-    return _json(s.Heard(woken=service.callbacks.heard(news)), 202)
+    callback = await read_body(request, s.SlurmCallback)
+    return _json(s.Heard(woken=service.callbacks.deliver(callback)), 202)
 
 
 async def health(service: Service, request: Request) -> Response:  # noqa: ARG001

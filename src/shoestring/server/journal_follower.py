@@ -1,4 +1,4 @@
-"""Following a journal: the fold is kept in memory and only ever goes on from where it was.
+"""Following a journal: the fold is kept in memory and only new entries are folded.
 
 All folding is done in one thread, which alone touches a `Follower`; what it publishes is frozen or bytes. So a status
 call costs no fold, no lock and no query, however many there are.
@@ -28,7 +28,7 @@ class Follower:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self.damage = ""
-        """Why the journal cannot be read, in words."""
+        """Why the journal cannot be read."""
         self._start_over()
 
     def _start_over(self) -> None:
@@ -42,7 +42,7 @@ class Follower:
         return self.tally.state
 
     def refresh(self) -> None:
-        """Fold what is new. A journal in the place of another (a simulation begun anew) is folded from its start."""
+        """Fold new entries. A journal that replaced another (a simulation started over) is folded from its start."""
         try:
             inode = self.folder.journal.stat().st_ino
         except FileNotFoundError:
@@ -56,13 +56,13 @@ class Follower:
                 for entry in self._reader.read_on(self._mark):
                     self.tally.add(entry)
             self.damage = ""
-        except Exception as error:  # what cannot be folded is damaged too; half of it may be: the next look begins anew
+        except Exception as error:  # an entry that cannot be folded counts as damage; the next refresh starts over
             self.close()
             self._start_over()
             self.damage = str(error) if isinstance(error, ShoestringError) else f"cannot be folded: {error!r}"
 
     def close(self) -> None:
-        """Let go of the file; what was folded stays."""
+        """Close the file; the fold stays."""
         if self._reader is not None:
             with suppress(ShoestringError):
                 self._reader.close()
@@ -82,7 +82,7 @@ def concludes(folder: RunFolder) -> bool:
 
 
 def progress_of(state: RunState) -> ProgressOut | None:
-    """How far a run is; None if it has not begun."""
+    """Progress of a run; None if it has not started."""
     if state.spec is None:
         return None
     spec = state.the_spec

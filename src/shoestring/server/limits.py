@@ -1,13 +1,13 @@
-"""What the service accepts at most from anyone, and how it answers a request it cannot meet."""
+"""Limits of the service, and the error for a request it refuses."""
 
 from __future__ import annotations
 
 from shoestring.errors import ShoestringError
 
 MAX_BODY_BYTES = 4 << 20
-"""A bag whose 10,000 jobs are all listed one by one has about a megabyte."""
+"""A bag that lists 10,000 jobs one by one takes about a megabyte."""
 MAX_JOBS = 100_000
-"""In one bag: `over` multiplies, so a small body can ask for a great deal."""
+"""In one bag: `over` multiplies, so a small body can request very many."""
 MAX_HEAD_BYTES = 1 << 16
 HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 20.0
@@ -15,11 +15,11 @@ BODY_TIMEOUT_S = 20.0
 MAX_CONNECTIONS = 500
 MAX_PAGE = 1000
 MAX_STREAMS = 200
-"""Event streams and journals being read at once."""
+"""Event streams and journals being read at the same time."""
 MAX_WAITING = 1000
 """Runs in the queue."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$"
-"""Of runs: a folder's name that cannot lead out of the folder of all runs."""
+"""Of run names: they cannot lead out of the folder of all runs."""
 
 
 class Refusal(ShoestringError):

@@ -13,14 +13,14 @@ from shoestring.server.handlers import JSON
 from shoestring.server.schemas import ProblemOut
 
 _REF = "#/components/schemas/{name}"
-_EVERYWHERE = {400: "The request cannot be understood.", 401: "No token, or none that is known."}
+_EVERYWHERE = {400: "The request cannot be understood.", 401: "The token is missing or unknown."}
 _REASONS = {
     404: "There is no such run or trial.",
     408: "The body took too long.",
-    409: "Not in the state the run is in.",
+    409: "Not possible in the current status of the run.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "Understood, but it cannot be run like this.",
+    422: "Valid, but it cannot be run like this.",
     429: "Too many already.",
 }
 
@@ -37,7 +37,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "Shoestring",
             "version": version("shoestring"),
-            "summary": "Studies and bags of jobs on machines that may be taken away.",
+            "summary": "Hyperparameter tuning and bags of jobs on spot instances.",
         },
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},

@@ -1,7 +1,7 @@
-"""The queue: so many runs at once, the others in the order in which they came.
+"""The queue: at most `max_concurrent_runs` run, the others wait in the order of submission.
 
-It is derived, never saved: who waits is who was submitted and has not come to an end, in the order of submission. So a
-service that is killed loses nothing, and the next one takes over runs whose controllers are still going.
+It is derived, never saved: the waiting runs are those that were submitted and have not ended, in the order of
+submission. So a service that is killed loses nothing, and the next one adopts runs whose controllers are alive.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from shoestring.server.run_state import RunHandle
 
 LOOK_EVERY_S = 0.2
 MOST_TRIES = 3
-"""Of a run whose controller is killed time and again: what kills it is likely to do so once more."""
+"""For a run whose controller is killed again and again: the next one would likely be killed too."""
 PATIENCE_S = 60.0
-"""For runs to save and give their machines back when the service ends."""
+"""For runs to save and release their machines when the service ends."""
 
 
 class Queue:
-    def __init__(self, at_once: int, look: Callable[[RunHandle], Awaitable[None]]) -> None:
-        """`look` reads on in a run's journal."""
-        self.at_once = at_once
+    def __init__(self, max_concurrent_runs: int, look: Callable[[RunHandle], Awaitable[None]]) -> None:
+        """`look` folds new entries of a run's journal."""
+        self.max_concurrent_runs = max_concurrent_runs
         self.waiting: list[RunHandle] = []
-        self.going: list[RunHandle] = []
+        self.active: list[RunHandle] = []
         self._look = look
         self._ending: set[RunHandle] = set()
-        """Of those going: runs that only wind down. They keep nobody waiting."""
+        """Active runs that only wind down. They do not count against the maximum."""
         self._closing = False
         self._woken = asyncio.Event()
 
-    # -- what is asked -------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
     def add(self, run: RunHandle) -> None:
-        """Go on with a run, now if there is room. One whose controller is going already is taken over."""
+        """Start or resume a run, now if a place is free. One whose controller is already running is adopted."""
         if not self._adopt(run) and not run.waits:
             run.waits = True
             self.waiting.append(run)
@@ -46,7 +46,7 @@ class Queue:
         pid = holder(run.folder)
         if pid is not None:
             run.driven = Adopted(run.folder, pid)
-            self.going.append(run)
+            self.active.append(run)
         return pid is not None
 
     def remove(self, run: RunHandle) -> None:
@@ -56,7 +56,7 @@ class Queue:
             self._changed(run)
 
     def bring_to_an_end(self, run: RunHandle) -> None:
-        """Conclude a run: its machines are given back, its receipt is final. One that is driven was asked already."""
+        """Conclude a run: its machines are released, its receipt is final. A running controller knows already."""
         self._ending.add(run)
         if not self._adopt(run):
             self._start(run, ending=True)
@@ -64,14 +64,14 @@ class Queue:
     def ahead_of(self, run: RunHandle) -> int | None:
         return self.waiting.index(run) if run.waits else None
 
-    # -- going on ------------------------------------------------------------------------------------------------------
+    # -- the loop ------------------------------------------------------------------------------------------------------
     async def work(self) -> None:
-        """Start what may start, follow what goes, notice what has ended; until cancelled."""
+        """Start runs, follow active ones, notice ended ones; until cancelled."""
         while True:
             try:
                 await self.turn()
-            except Exception as error:  # a bug met in one run must not keep all others waiting
-                sys.stderr.write(f"shoestring: the queue stumbled: {type(error).__name__}: {error}\n")
+            except Exception as error:  # a bug in one run must not block the others
+                sys.stderr.write(f"shoestring: error in the queue: {type(error).__name__}: {error}\n")
                 await asyncio.sleep(LOOK_EVERY_S)
             self._woken.clear()
             try:
@@ -81,35 +81,35 @@ class Queue:
                 pass
 
     async def turn(self) -> None:
-        for run in list(self.going):
+        for run in list(self.active):
             alive = run.driven is not None and run.driven.alive()
-            await self._look(run)  # after asking: what a controller wrote before it left is seen
+            await self._look(run)  # after `alive`: includes what a controller wrote before it exited
             if not alive:
-                self._left(run)
-        while not self._closing and self.waiting and len(self.going) - len(self._ending) < self.at_once:
+                self._exited(run)
+        while not self._closing and self.waiting and len(self.active) - len(self._ending) < self.max_concurrent_runs:
             run = self.waiting.pop(0)
             run.waits = False
             self._start(run, ending=False)
             for other in self.waiting:
-                other.news()
+                other.notify()
 
     def _start(self, run: RunHandle, *, ending: bool) -> None:
         run.trouble = ""
         try:
             run.driven = Spawned(run.folder, ending=ending)
-            self.going.append(run)
+            self.active.append(run)
         except OSError as error:
             run.trouble = f"its controller cannot be started: {error}"
             self._ending.discard(run)
         self._changed(run)
 
-    def _left(self, run: RunHandle) -> None:
+    def _exited(self, run: RunHandle) -> None:
         driven, run.driven = run.driven, None
-        self.going.remove(run)
+        self.active.remove(run)
         self._ending.discard(run)
         crashed = driven is not None and driven.crashed()
         run.trouble = "" if run.snapshot.concluded or driven is None else driven.trouble()
-        if self._closing or not run.snapshot.goes_on:
+        if self._closing or not run.snapshot.active:
             pass
         elif run.cancelled:
             if run.snapshot.begun and not run.simulated and run.tries < MOST_TRIES:
@@ -121,18 +121,18 @@ class Queue:
         self._changed(run)
 
     def _changed(self, run: RunHandle) -> None:
-        run.news()
+        run.notify()
         self._woken.set()
 
     # -- the end of the service ----------------------------------------------------------------------------------------
     async def close(self) -> None:
-        """Ask every run to pause, as Ctrl-C does, and wait for them. One that takes too long goes on by itself."""
+        """Request a pause of every run, as Ctrl-C does, and wait for them. A slow one continues without the service."""
         self._closing = True
-        for run in self.going:
+        for run in self.active:
             if run.driven is not None and run not in self._ending:
                 run.driven.interrupt()
         until = time.monotonic() + PATIENCE_S
-        while self.going and time.monotonic() < until:
+        while self.active and time.monotonic() < until:
             await self.turn()
             await asyncio.sleep(0.05)
 

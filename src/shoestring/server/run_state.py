@@ -1,4 +1,4 @@
-"""One run as the service sees it: what was submitted, who drives it, and how far its journal says it is."""
+"""One run as the service sees it: what was submitted, its controller, and its progress by the journal."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shoestring.kernel.records import Phase
+from shoestring.kernel.types import EndReason
 from shoestring.runs.folder import RunFolder
 from shoestring.server.controllers import ControllerProcess
 from shoestring.server.journal_follower import Follower, progress_of
-from shoestring.server.schemas import ProgressOut, Run, Status
+from shoestring.server.schemas import ProgressOut, Run, ServicePhase, ServiceStatus
 from shoestring.server.submissions import Submission
 
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """What the fold came to, for others than the thread that folds."""
+    """The state of the fold, for other threads than the one that folds."""
 
     progress: ProgressOut | None = None
     phase: Phase = "running"
-    goes_on: bool = True
+    end_reason: EndReason | None = None
+    active: bool = True
     damage: str = ""
 
     @classmethod
     def of(cls, follower: Follower) -> RunSnapshot:
         state = follower.state
-        return cls(progress_of(state), state.phase, state.goes_on, follower.damage)
+        return cls(progress_of(state), state.phase, state.end_reason, state.active, follower.damage)
 
     @property
     def begun(self) -> bool:
@@ -46,15 +48,15 @@ class RunHandle:
     waits: bool = False
     """In the queue."""
     tries: int = 0
-    """How often this service has started it anew after its controller crashed."""
+    """How often this service has restarted it after its controller crashed."""
     trouble: str = ""
     follower: Follower | None = None
-    """Gone again when nobody has asked for long."""
+    """Dropped when it is not used for long."""
     seen: tuple[float, ...] = ()
-    """The journal's files as they were when last looked at."""
+    """Stat of the journal's files when they were last read."""
     snapshot: RunSnapshot = field(default_factory=RunSnapshot)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced by another, when there is news."""
+    """Set, and replaced by another, when the run changes."""
     _answer: bytes | None = None
 
     @property
@@ -72,10 +74,26 @@ class RunHandle:
     @property
     def over(self) -> bool:
         """Will nothing happen in it any more, unless somebody asks?"""
-        return self.status in ("concluded", "cancelled", "failed", "paused", "parked", "damaged")
+        return self.phase in ("concluded", "cancelled", "failed", "paused", "parked", "damaged")
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ServiceStatus:
+        """For scripts: the words of `report.status`, and three that only a service has."""
+        match self.phase:
+            case "concluded":
+                return self.snapshot.end_reason or "completed"
+            case "pausing":
+                return "running"  # it still holds machines
+            case "interrupted":
+                return "paused"
+            case "parked":
+                return "failed"
+            case phase:
+                return phase
+
+    @property
+    def phase(self) -> ServicePhase:
+        """Where the run is in its life, in more words than a script needs."""
         seen = self.snapshot
         if seen.damage:
             return "damaged"
@@ -91,14 +109,14 @@ class RunHandle:
             return "failed"
         return "paused" if seen.phase == "pausing" else "parked" if seen.phase == "parking" else "interrupted"
 
-    def news(self) -> None:
-        """Wake whoever watches; what was answered before is answered no more."""
+    def notify(self) -> None:
+        """Wake the watchers; the cached answer is dropped."""
         self._answer = None
         before, self.changed = self.changed, asyncio.Event()
         before.set()
 
     def answer(self, ahead: int | None) -> bytes:
-        """The run as JSON. Kept while nothing changes: most calls are people's scripts asking for exactly this."""
+        """The run as JSON. Cached while nothing changes: most calls are scripts that poll exactly this."""
         settled = self.driven is not None or self.snapshot.concluded
         if self._answer is not None and settled:
             return self._answer
@@ -111,6 +129,7 @@ class RunHandle:
             id=self.id,
             mode="run" if submission is None else submission.mode,
             status=self.status,
+            phase=self.phase,
             submitted_at=None if submission is None else submission.submitted_at,
             ahead=ahead,
             trouble=self.snapshot.damage or self.trouble,

@@ -1,7 +1,7 @@
-"""Every body that comes in and every answer that goes out, as types. The OpenAPI document is made from them.
+"""Bodies of requests and answers as types. The OpenAPI document is made from them.
 
-What a spec's fields mean is decided where it is for files and Python calls (`asked`, `specfile`); here they only have
-shapes. Numbers that are not finite, which JSON lacks, are null.
+The fields of a spec are interpreted by the same code as for files and Python calls (`specs.request`, `specs.build`);
+here they only have types. Non-finite numbers, which JSON lacks, are null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="Names the run and 
 Quantity = str | float
 """As people write it: 20, "$20", "6h"."""
 Mode = Literal["run", "simulate"]
-Status = Literal[
+ServicePhase = Literal[
     "queued",
     "starting",
     "running",
@@ -27,6 +27,18 @@ Status = Literal[
     "interrupted",
     "concluded",
     "cancelled",
+    "failed",
+    "damaged",
+]
+ServiceStatus = Literal[
+    "queued",
+    "starting",
+    "running",
+    "paused",
+    "completed",
+    "cancelled",
+    "out_of_budget",
+    "deadline_reached",
     "failed",
     "damaged",
 ]
@@ -71,11 +83,11 @@ class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True)
 
 
 class Submit(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A run to be queued. The same again is the same run, and queues nothing."""
+    """A run to queue. Submitting the same again returns the same run, and queues nothing."""
 
     spec: Spec
     mode: Mode = "run"
-    """simulate: in virtual time; kept as NAME-simulated."""
+    """simulate: in virtual time; stored as NAME-simulated."""
 
 
 class Best(Struct, kw_only=True):
@@ -85,12 +97,12 @@ class Best(Struct, kw_only=True):
 
 
 class ProgressOut(Struct, kw_only=True):
-    """How far a run is, as of its latest journal entry."""
+    """Progress of a run, as of its latest journal entry."""
 
     kind: Literal["study", "bag"]
     recipe: str
     trials: int
-    """Of a study: how many it may try. Of a bag: its jobs."""
+    """For a study: how many it may try. For a bag: its jobs."""
     by_status: dict[str, int]
     best: Best | None
     metric: str | None
@@ -104,23 +116,27 @@ class ProgressOut(Struct, kw_only=True):
     lost_steps: int
     ending: str
     entries: int
-    """Of the journal, so far: the number of the last one."""
+    """Of the journal so far: the number of the last one."""
     line: str
-    """All that on one line, for people."""
+    """The same as one line of text."""
 
 
 class Run(Struct, kw_only=True):
     id: Name
     mode: Mode
-    status: Status
+    status: ServiceStatus
+    """For scripts: `completed`, `cancelled`, `out_of_budget` and `deadline_reached` are final, `paused` and `failed` may
+    be resumed."""
+    phase: ServicePhase
+    """What `status` was called before it had words for every end: all of them are `concluded` here."""
     submitted_at: float | None
     """Seconds of UTC; null for runs that were not started by the service."""
     ahead: int | None
-    """Of this one in the queue; null if it does not wait."""
+    """Runs before this one in the queue; null if it is not queued."""
     trouble: str
     """Why it could not be started or does not go on, in words."""
     progress: ProgressOut | None
-    """Null until it has begun."""
+    """Null until it has started."""
 
 
 class Runs(Struct, kw_only=True):
@@ -133,9 +149,9 @@ class TrialOut(Struct, kw_only=True):
     trial: int
     status: str
     fraction: float
-    """The share of the training data it used."""
+    """The data fraction it trained on."""
     feasible: bool | None
-    """Does it keep all limits of the run? Null if there is nothing to judge by."""
+    """Does it satisfy all constraints? Null if there are none, or nothing is measured yet."""
     step: int
     value: float | None
     config: dict[str, Any]
@@ -148,11 +164,11 @@ class TrialOut(Struct, kw_only=True):
     checkpoint: str | None
     detail: str
     metrics: dict[str, float | None]
-    """All that it reported last."""
+    """Its last report, all metrics."""
     attempts: int
-    """How often it was started, or went on."""
+    """How often it was started or resumed."""
     segment: str | None
-    """Its latest stretch, in whose folder its log is."""
+    """Its latest segment, in whose folder its log is."""
     output: str | None
     """The last line its command printed."""
 
@@ -169,7 +185,7 @@ class ExplanationLineOut(Struct, kw_only=True):
 
 
 class ExplanationOut(Struct, kw_only=True):
-    """What happened to a trial, and why."""
+    """Every event and decision about a trial, with reasons."""
 
     trial: int
     items: list[ExplanationLineOut]
@@ -214,13 +230,13 @@ class EventOut(Struct, omit_defaults=True, kw_only=True):
 
     event: Literal["entry", "status", "end"]
     data: str
-    """JSON: of an entry its line of the journal, of a status the run, of the end nothing."""
+    """JSON: for an entry its line of the journal, for a status the run, for the end an empty object."""
     id: str = ""
-    """Of an entry: its number, for Last-Event-ID."""
+    """For an entry: its number, for Last-Event-ID."""
 
 
 class SlurmCallback(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A Slurm job has changed its state: what jobcomp/script finds in its environment."""
+    """A Slurm job has changed its state: the environment of jobcomp/script."""
 
     job_id: Annotated[str, Meta(pattern=r"^[0-9][0-9A-Za-z_.+-]{0,63}$")]
     state: Annotated[str, Meta(pattern=r"^[A-Z_]{1,32}$")]
@@ -231,12 +247,12 @@ class SlurmCallback(Struct, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if any(text.endswith("\n") for text in (self.job_id, self.state, self.run or "")):  # `$` lets it pass
-            raise ValueError("a line end is no part of a name")
+            raise ValueError("a name must not end with a line break")
 
 
 class Heard(Struct, kw_only=True):
     woken: int
-    """How many were waiting for it in the service."""
+    """How many waiters there were in the service."""
 
 
 class Health(Struct, kw_only=True):
@@ -244,7 +260,7 @@ class Health(Struct, kw_only=True):
 
 
 class ProblemOut(Struct, kw_only=True):
-    """Something is wrong with the request: what, and the way out."""
+    """What is wrong with the request, and how to fix it."""
 
     error: str
     hint: str = ""
@@ -272,7 +288,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
     """No query."""
 
 
-def words(spec: Spec) -> dict[str, Any]:
-    """The fields that were said, as a spec file would say them."""
+def fields_of(spec: Spec) -> dict[str, Any]:
+    """The given fields, as in a spec file."""
     plain: dict[str, Any] = msgspec.to_builtins(spec)
     return {field: value for field, value in plain.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Serving: the socket, the signals, and a graceful end."""
+"""Serving: the socket, the signals, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _STREAMS_END_S = 5
 
 
 class _Server(uvicorn.Server):
-    """Ends on the first signal in good order, on the second at once. A service that was told to stop did well: the
-    signal is not raised again, as uvicorn would."""
+    """Shuts down gracefully on the first signal, exits on the second. A requested stop is a success: the signal is not
+    raised again, as uvicorn would."""
 
     service: Service | None = None
 
@@ -36,37 +36,41 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._told_to_stop)
+            loop.add_signal_handler(number, self._on_signal)
         try:
             yield
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    def _told_to_stop(self) -> None:
+    def _on_signal(self) -> None:
         if self.should_exit:
-            sys.stderr.write("Leaving at once; runs go on by themselves, and the next service takes them over.\n")
+            sys.stderr.write(
+                "Exiting immediately; runs continue without the service, and the next service adopts them.\n"
+            )
             sys.stderr.flush()
-            os._exit(0)  # nothing of ours is half-written: the journals belong to the controllers
-        sys.stderr.write("Ending: runs are asked to save and pause; again to leave at once.\n")
+            os._exit(0)  # nothing is half-written: the journals belong to the controllers
+        sys.stderr.write("Shutting down: runs save and pause; press again to exit immediately.\n")
         self.should_exit = True
         if self.service is not None:
             self.service.closing.set()  # event streams end now; uvicorn waits for connections first
 
 
-def serve(*, host: str, port: int, store: Path, folder: Path, at_once: int) -> None:
-    """Serve until told to stop."""
+def serve(*, host: str, port: int, store: Path, folder: Path, max_concurrent_runs: int) -> None:
+    """Serve until a signal arrives."""
     tokens = read_tokens(store / FILE)
     with _claimed(store), contextlib.closing(_bound(host, port)) as listening:
         address, chosen = listening.getsockname()[:2]
         server = _Server(
             uvicorn.Config(
-                make_app(store, folder, at_once, opened=lambda service: setattr(server, "service", service)),
+                make_app(
+                    store, folder, max_concurrent_runs, opened=lambda service: setattr(server, "service", service)
+                ),
                 http=LimitedHttp,
                 ws="none",
                 lifespan="on",
                 limit_concurrency=MAX_CONNECTIONS,
-                log_level="critical",  # what a request brought may be in its errors
+                log_level="critical",  # errors may contain secrets of a request
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=_STREAMS_END_S,
@@ -74,14 +78,14 @@ def serve(*, host: str, port: int, store: Path, folder: Path, at_once: int) -> N
         )
         sys.stderr.write(exposure(address))
         if not tokens:
-            sys.stderr.write("no token, no entry: make one with shoestring serve token add NAME\n")
+            sys.stderr.write("there is no token yet: create one with shoestring serve token add NAME\n")
         shown = f"[{address}]" if ":" in address else address
-        print(f"serving {store} on http://{shown}:{chosen}, {at_once} at once", flush=True)
+        print(f"serving {store} on http://{shown}:{chosen}, at most {max_concurrent_runs} runs at a time", flush=True)
         server.run(sockets=[listening])
 
 
 def _claimed(store: Path) -> IO[str]:
-    """A lock on the folder of all runs, held while it is open: two services would each start what waits."""
+    """A lock on the folder of all runs, held while it is open: two services would both start the queued runs."""
     try:
         store.mkdir(parents=True, exist_ok=True)
         lock = (store / "service.lock").open("w")
@@ -98,7 +102,7 @@ def _claimed(store: Path) -> IO[str]:
 def _bound(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        # Named as TCP, or asyncio leaves Nagle's algorithm on: 40 ms for every answer.
+        # With the protocol given, asyncio turns Nagle's algorithm off: it costs 40 ms per answer.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -110,13 +114,13 @@ def _bound(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise SpecError(
             f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
-            hint="choose another --port (0: any that is free) or --host",
+            hint="choose another --port (0: any free port) or --host",
         ) from None
     return listening
 
 
 def exposure(address: str) -> str:
-    """What to say of an address that others can reach; nothing of one they cannot."""
+    """A warning for an address that other machines can reach; empty for a loopback address."""
     if ipaddress.ip_address(address).is_loopback:
         return ""
     return (

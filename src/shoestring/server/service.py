@@ -1,4 +1,4 @@
-"""The service without its HTTP: runs by their ids, submitted, looked at, cancelled and taken up again."""
+"""The service without its HTTP: runs by their ids, submitted, read, cancelled and resumed."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from shoestring.server.limits import MAX_WAITING, NAME_PATTERN, Refusal
 from shoestring.server.queue import Queue
 from shoestring.server.run_state import RunHandle, RunSnapshot
 from shoestring.server.schemas import Submit
-from shoestring.server.submissions import Submission, all_runs, checked, keep, kept
+from shoestring.server.submissions import Submission, all_runs, checked, read_submission, save_submission
 from shoestring.world.live.user_requests import post_request
 
-KEPT_FOLDS = 16
-"""Of runs that do not go on: as many stay in memory, the others are folded again when asked for."""
+CACHED_FOLDS = 16
+"""Of inactive runs: so many stay in memory, the others are folded again on request."""
 _NAME = re.compile(NAME_PATTERN)
 T = TypeVar("T")
 
 
 class Service:
-    def __init__(self, store: Path, folder: Path, at_once: int) -> None:
+    def __init__(self, store: Path, folder: Path, max_concurrent_runs: int) -> None:
         """`store`: the folder of all runs. `folder`: where user code runs."""
         self.store = store
         self.folder = folder
-        self.queue = Queue(at_once, self.read_on)
+        self.queue = Queue(max_concurrent_runs, self.read_on)
         self.callbacks = Callbacks(store)
         self.closing = asyncio.Event()
-        """Set when the service is about to end: streams end then."""
+        """Set when the service shuts down: streams end then."""
         self.streams = 0
         self._runs: dict[str, RunHandle] = {}
-        self._at_rest: OrderedDict[str, RunHandle] = OrderedDict()
-        """Runs that do not go on and whose fold is in memory, the one asked for last at the end."""
+        self._inactive: OrderedDict[str, RunHandle] = OrderedDict()
+        """Inactive runs whose fold is in memory, the most recently used last."""
         self._fold = ThreadPoolExecutor(1, "fold")
         """The one thread that folds, and so the only one that touches followers."""
         self._slow = ThreadPoolExecutor(2, "slow")
         """For what reads a whole journal or a whole market."""
         self._submitting = asyncio.Lock()
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
     async def open(self) -> None:
-        """Take up every run that was submitted and has not come to its end."""
+        """Resume every submitted run that has not ended."""
         for folder in await self.slowly(lambda: list(all_runs(self.store))):
-            submission = kept(folder)
+            submission = read_submission(folder)
             if submission is None or await self.slowly(concludes, folder):
                 continue
             run = self._watch(folder, submission)
             await self.read_on(run)
             if not submission.cancelled:
                 self.queue.add(run)
-            elif run.snapshot.begun and run.snapshot.goes_on and submission.mode == "run":
+            elif run.snapshot.begun and run.snapshot.active and submission.mode == "run":
                 self.queue.bring_to_an_end(run)
 
     async def close(self) -> None:
@@ -70,11 +70,11 @@ class Service:
         self._fold.shutdown()
         self._slow.shutdown(cancel_futures=True)
 
-    # -- what is asked -------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
     async def submit(self, body: Submit) -> tuple[RunHandle, bool]:
-        """Queue a run; False if it was there already, asked for in the same words."""
+        """Queue a run; False if the same submission exists already."""
         folder, submission = await self.slowly(checked, body, self.folder, self.store)
-        async with self._submitting:  # of two that ask for the same name at once, one is first
+        async with self._submitting:  # two concurrent submissions of one name: the first wins
             known = await self.find(folder.name, missing_ok=True)
             if known is not None:
                 if known.submission is None or not known.submission.same_as(submission):
@@ -82,19 +82,19 @@ class Service:
                 return known, False
             if len(self.queue.waiting) >= MAX_WAITING:
                 raise Refusal(429, f"{MAX_WAITING} runs wait already", hint="wait for some to end, or cancel some")
-            await self.slowly(keep, folder, submission)
+            await self.slowly(save_submission, folder, submission)
             run = self._watch(folder, submission)
         self.queue.add(run)
         return run, True
 
     async def cancel(self, run: RunHandle) -> None:
-        """End a run for good; asking again changes nothing."""
+        """Stop a run for good; idempotent."""
         if run.submission is None:
             raise Refusal(409, f"{run.id} was not submitted here", hint=f"on its machine: shoestring stop '{run.id}'")
         if run.snapshot.concluded or run.cancelled:
             return
         run.submission = msgspec.structs.replace(run.submission, cancelled=True)
-        await self.slowly(keep, run.folder, run.submission)
+        await self.slowly(save_submission, run.folder, run.submission)
         self.queue.remove(run)
         if run.simulated:
             if run.driven is not None:
@@ -103,11 +103,11 @@ class Service:
             post_request(run.folder.path, "stop")
         elif run.snapshot.begun:
             self.queue.bring_to_an_end(run)
-        run.news()
+        run.notify()
 
     async def resume(self, run: RunHandle) -> None:
         """Go on with a run that was paused, parked or could not be started."""
-        if run.submission is None or run.status in ("concluded", "cancelled", "damaged"):
+        if run.submission is None or run.phase in ("concluded", "cancelled", "damaged"):
             raise Refusal(409, f"{run.id} is {run.status}: there is nothing to go on with", hint="submit another run")
         if not run.waits and run.driven is None:
             run.tries, run.trouble = 0, ""
@@ -128,9 +128,9 @@ class Service:
         if run is not None and run.driven is None and not run.folder.path.exists():
             self._forget(run)
             run = None
-        if run is None and _NAME.fullmatch(name):  # anything else names no folder, and is not looked for
+        if run is None and _NAME.fullmatch(name):  # any other name cannot be a folder
             folder = run_folder(name, self.store)
-            submission = await self.slowly(kept, folder)
+            submission = await self.slowly(read_submission, folder)
             if submission is not None or folder.exists():
                 run = self._runs.get(name) or self._watch(folder, submission)
         if run is None:
@@ -142,16 +142,16 @@ class Service:
         return run
 
     async def read_on(self, run: RunHandle) -> None:
-        """Fold what is new in its journal, and tell those who watch if there was anything."""
+        """Fold new entries of its journal, and notify watchers if there were any."""
         seen = _files(run.folder)
         snapshot = await self.reading(run, RunSnapshot.of)
         run.seen = seen
         if snapshot != run.snapshot:
             run.snapshot = snapshot
-            run.news()
+            run.notify()
 
     async def reading(self, run: RunHandle, read: Callable[[Follower], T]) -> T:
-        """Ask something of the fold, up to date, in the thread it belongs to."""
+        """Read from the up-to-date fold, in the thread it belongs to."""
         if run.follower is None:
             run.follower = Follower(run.folder)
         follower = run.follower
@@ -161,16 +161,16 @@ class Service:
             return read(follower)
 
         answer = await self.folding(work)
-        await self._put_away(run)
+        await self._cache_fold(run)
         return answer
 
-    async def _put_away(self, run: RunHandle) -> None:
-        self._at_rest.pop(run.id, None)
+    async def _cache_fold(self, run: RunHandle) -> None:
+        self._inactive.pop(run.id, None)
         if run.driven is not None:
             return
-        self._at_rest[run.id] = run
-        while len(self._at_rest) > KEPT_FOLDS:
-            _, oldest = self._at_rest.popitem(last=False)
+        self._inactive[run.id] = run
+        while len(self._inactive) > CACHED_FOLDS:
+            _, oldest = self._inactive.popitem(last=False)
             if oldest.follower is not None and oldest.driven is None:
                 follower, oldest.follower = oldest.follower, None
                 await self.folding(follower.close)
@@ -180,9 +180,9 @@ class Service:
         return run
 
     def _forget(self, run: RunHandle) -> None:
-        """Somebody has deleted its folder, and with it the run."""
+        """Its folder was deleted, and with it the run."""
         self.queue.remove(run)
-        self._at_rest.pop(run.id, None)
+        self._inactive.pop(run.id, None)
         del self._runs[run.id]
 
     # -- threads -------------------------------------------------------------------------------------------------------
@@ -195,11 +195,11 @@ class Service:
 
 def _files(folder: RunFolder) -> tuple[float, ...]:
     """Changes whenever the journal does: SQLite writes to the log beside it first."""
-    found: list[float] = []
+    stats: list[float] = []
     for path in (folder.journal, folder.journal.with_name(f"{folder.journal.name}-wal")):
         try:
             stat = path.stat()
         except OSError:
             continue
-        found += stat.st_ino, stat.st_mtime_ns, stat.st_size
-    return tuple(found)
+        stats += stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return tuple(stats)

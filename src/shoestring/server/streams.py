@@ -1,7 +1,7 @@
 """Streams: a run as server-sent events, and its journal as lines.
 
-An event's id is the number of its journal entry, so a client that lost the line says where it was (Last-Event-ID) and
-gets what it missed, nothing twice. How far the run is comes as `status` between them, without an id; `end` is last.
+An event's id is the number of its journal entry, so a client that lost the connection sends the last id (Last-Event-ID)
+and gets what it missed, nothing twice. Progress comes as `status` between them, without an id; `end` is last.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from shoestring.server.service import Service
 from shoestring.storage.journal.sqlite import SqliteJournal
 
 KEEP_ALIVE_S = 15.0
-"""Without news a comment is sent, so that proxies keep the line open and lost clients are noticed."""
+"""Without events a comment is sent, so that proxies keep the connection open and lost clients are noticed."""
 LOOK_EVERY_S = 0.5
 BATCH = 500
 """Entries read at a time: a slow client must not make us hold a whole journal."""
 
 
 def lines_after(folder: RunFolder, after: int) -> list[tuple[int, bytes]]:
-    """The next entries of a journal and their numbers, a batch of them."""
+    """The next batch of journal entries, with their numbers."""
     if not folder.exists():
         return []
     found: list[tuple[int, bytes]] = []
@@ -40,7 +40,7 @@ def lines_after(folder: RunFolder, after: int) -> list[tuple[int, bytes]]:
 
 
 @contextmanager
-def one_of_the_streams(service: Service) -> Iterator[None]:
+def counted_stream(service: Service) -> Iterator[None]:
     service.streams += 1
     try:
         yield
@@ -50,17 +50,17 @@ def one_of_the_streams(service: Service) -> Iterator[None]:
 
 def refuse_too_many(service: Service) -> None:
     if service.streams >= MAX_STREAMS:
-        raise Refusal(429, f"{MAX_STREAMS} streams are open already", hint="close some, or ask for pages")
+        raise Refusal(429, f"{MAX_STREAMS} streams are open already", hint="close some, or request pages")
 
 
 async def journal_lines(service: Service, run: RunHandle, after: int) -> AsyncIterator[bytes]:
-    """The journal so far, one JSON object a line."""
-    with one_of_the_streams(service):
+    """The journal so far, one JSON object per line."""
+    with counted_stream(service):
         while not service.closing.is_set():
             try:
                 found = await service.slowly(lines_after, run.folder, after)
             except ShoestringError:
-                return  # the status says that the journal is damaged, and where
+                return  # the status reports that the journal is damaged
             if not found:
                 return
             after = found[-1][0]
@@ -70,9 +70,9 @@ async def journal_lines(service: Service, run: RunHandle, after: int) -> AsyncIt
 async def events(service: Service, run: RunHandle, after: int) -> AsyncIterator[bytes]:
     """The run from the entry after this one on, until it is over or the service ends."""
     shown = b""
-    with one_of_the_streams(service):
+    with counted_stream(service):
         while not service.closing.is_set():
-            changed, over = run.changed, run.over  # before looking: what changes meanwhile wakes us at once
+            changed, over = run.changed, run.over  # read first: a change in the meantime wakes us immediately
             try:
                 found = await service.slowly(lines_after, run.folder, after)
             except ShoestringError:
@@ -87,12 +87,12 @@ async def events(service: Service, run: RunHandle, after: int) -> AsyncIterator[
             if over and not found:
                 yield b"event: end\ndata: {}\n\n"
                 return
-            if len(found) < BATCH and not over and not await _news(service, run, changed):
+            if len(found) < BATCH and not over and not await _wait_for_change(service, run, changed):
                 yield b": still here\n\n"
 
 
-async def _news(service: Service, run: RunHandle, changed: asyncio.Event) -> bool:
-    """Wait for a change, of the run or of the service's mind; False if none came for long."""
+async def _wait_for_change(service: Service, run: RunHandle, changed: asyncio.Event) -> bool:
+    """Wait until the run changes or the service shuts down; False after `KEEP_ALIVE_S` without either."""
     waits = [asyncio.ensure_future(event.wait()) for event in (changed, service.closing)]
     silent_s = 0.0
     try:
@@ -102,7 +102,7 @@ async def _news(service: Service, run: RunHandle, changed: asyncio.Event) -> boo
             if done:
                 return True
             silent_s += nap_s
-            if run.driven is None:  # it may be driven from elsewhere, and nobody but us looks
+            if run.driven is None:  # its controller may belong to another shell: poll it
                 await service.find(run.id, missing_ok=True)
     finally:
         for wait in waits:

@@ -1,6 +1,6 @@
-"""What was submitted: read in the same way as a spec file, and kept as it came in the run's folder.
+"""Submissions: read like a spec file, and stored as received in the run's folder.
 
-`submitted.json` is all there is of a run that waits. Once it has begun, its journal tells everything else.
+`submitted.json` is all there is of a queued run. Once it has started, its journal records everything else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoestring.runs.cli_context import CliContext, cli_context
 from shoestring.runs.folder import RunFolder, home, run_folder
 from shoestring.runs.launch import begin, conclude
 from shoestring.server.limits import MAX_JOBS
-from shoestring.server.schemas import Mode, Submit, words
+from shoestring.server.schemas import Mode, Submit, fields_of
 from shoestring.specs.build import kind_of
 from shoestring.specs.job_table import with_table
 from shoestring.specs.request import RunRequest
@@ -42,9 +42,9 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submission]:
-    """The run this asks for and what is kept of it; SpecError if it cannot be. Nothing of the user's is run."""
-    said = words(body.spec)
-    spec = {"kind": kind_of(said), **with_table(said, folder)}
+    """Folder and record of the submitted run; SpecError if it is invalid. No user code is run."""
+    given = fields_of(body.spec)
+    spec = {"kind": kind_of(given), **with_table(given, folder)}
     if spec.get("on") == "inline":
         raise SpecError("on='inline' would run your code in the service", hint="use local or ray")
     if _jobs(spec) > MAX_JOBS:
@@ -53,13 +53,13 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     if isinstance(market, Mapping) and isinstance(prices := market.get("prices"), str):
         spec["market"] = {**market, "prices": os.path.join(folder, prices)}
     kind, fields = _split(spec)
-    asked = RunRequest.resolve(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
-    spec["name"] = asked.spec.name
-    place = run_folder(f"{asked.spec.name}-simulated" if body.mode == "simulate" else asked.spec.name, store)
+    request = RunRequest.resolve(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
+    spec["name"] = request.spec.name
+    place = run_folder(f"{request.spec.name}-simulated" if body.mode == "simulate" else request.spec.name, store)
     return place, Submission(spec=spec, mode=body.mode, folder=str(folder), submitted_at=time.time())
 
 
-def keep(folder: RunFolder, submission: Submission) -> None:
+def save_submission(folder: RunFolder, submission: Submission) -> None:
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json(folder.path / FILE, submission)
@@ -67,8 +67,8 @@ def keep(folder: RunFolder, submission: Submission) -> None:
         raise StorageError(f"cannot write in {folder.path}: {error.strerror}") from error
 
 
-def kept(folder: RunFolder) -> Submission | None:
-    """What was submitted; None for a run that was started without the service."""
+def read_submission(folder: RunFolder) -> Submission | None:
+    """The submission; None for a run that was started without the service."""
     try:
         return read_json(folder.path / FILE, Submission)
     except (OSError, msgspec.DecodeError):
@@ -76,7 +76,7 @@ def kept(folder: RunFolder) -> Submission | None:
 
 
 def all_runs(store: Path) -> Iterator[RunFolder]:
-    """Every run in the folder of all runs, begun or not, by name."""
+    """Every run in the folder of all runs, started or queued, by name."""
     try:
         found = sorted(path.name for path in home(store).iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -87,9 +87,9 @@ def all_runs(store: Path) -> Iterator[RunFolder]:
             yield folder
 
 
-def drive(folder: RunFolder, *, ending: bool, prompt: CliContext) -> None:
-    """Begin or go on with a submitted run, as its file at a prompt would; `ending`: bring it to its end."""
-    submission = kept(folder)
+def drive(folder: RunFolder, *, ending: bool, context: CliContext) -> None:
+    """Start or resume a submitted run, as `shoestring run` would its file; `ending`: conclude it."""
+    submission = read_submission(folder)
     if submission is None:
         raise SpecError(f"nothing was submitted in {folder.path}", hint="submit it to the service")
     if ending:
@@ -97,7 +97,7 @@ def drive(folder: RunFolder, *, ending: bool, prompt: CliContext) -> None:
         return
     kind, fields = _split(submission.spec)
     fields["store"] = folder.path.parent
-    with cli_context(prompt):
+    with cli_context(context):
         begin(None, fields, kind=kind, source=_SOURCE, folder=Path(submission.folder))
 
 
@@ -108,7 +108,7 @@ def _split(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _jobs(spec: Mapping[str, Any]) -> int:
-    """How many jobs a spec lists, before any of them is made."""
+    """How many jobs a spec lists, counted without making them."""
     over, given = spec.get("over"), spec.get("given")
     listed = math.prod(len(values) for values in over.values() if isinstance(values, list)) if over else 0
     return max(listed, len(given or ()), spec.get("trials") or 0)

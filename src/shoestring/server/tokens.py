@@ -1,7 +1,7 @@
-"""Who may enter: tokens by name, kept as hashes in a file only its owner can read.
+"""Access tokens by name, stored as hashes in a file only its owner can read.
 
-A token is 256 random bits, so a plain SHA-256 of it gives nothing away: there is nothing to guess from. It is shown
-once, when it is made.
+A token is 256 random bits, so a plain SHA-256 of it cannot be inverted by guessing. It is shown once, when it is
+created.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoestring.worker.task import write_json
 FILE = "tokens.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _PREFIX = "shoe_"
-"""Lets scanners for leaked secrets recognise one."""
+"""Lets scanners for leaked secrets recognize one."""
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_token(file: Path, name: str) -> str:
-    """Make a token; the only time it can be seen."""
+    """Create a token; the only time it is returned."""
     if not _NAME.fullmatch(name):
         raise SpecError(
             f"{name!r} cannot name a token", hint="up to 64 letters, digits, '.', '_', '@' and '-', e.g. alice-laptop"
@@ -48,7 +48,7 @@ def add_token(file: Path, name: str) -> str:
 
 
 def revoke_token(file: Path, name: str) -> None:
-    """From now on this token opens nothing, in servers that run as well."""
+    """Delete a token; running servers notice with the next request."""
     known = read_tokens(file)
     left = [token for token in known if token.name != name]
     if len(left) == len(known):
@@ -67,12 +67,12 @@ def read_tokens(file: Path) -> list[Token]:
         return []
     except (OSError, msgspec.DecodeError) as error:
         raise StorageError(
-            f"{file} cannot be read: {error}", hint="restore it, or remove it and make new tokens"
+            f"{file} cannot be read: {error}", hint="restore it, or remove it and create new tokens"
         ) from None
 
 
 class TokenStore:
-    """Knows a token when it sees one. Reads the file again when it has changed."""
+    """Checks tokens. Reads the file again when it has changed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -80,7 +80,7 @@ class TokenStore:
         self._tokens: list[Token] = []
 
     def name_of(self, secret: str) -> str | None:
-        """Whose token this is. Compares with every token, each in constant time: how long it takes tells nothing."""
+        """The name of this token. Compares with every token, each in constant time, so timing reveals nothing."""
         presented = _hashed(secret)
         found = None
         for token in self._current():
@@ -96,8 +96,8 @@ class TokenStore:
         if (now.st_ino, now.st_ctime_ns) != self._seen:
             try:
                 self._tokens = read_tokens(self._file)
-            except StorageError as error:  # a door whose list cannot be trusted stays shut
-                sys.stderr.write(f"shoestring: nobody is let in: {error}\n")
+            except StorageError as error:  # if the file cannot be trusted, every request is refused
+                sys.stderr.write(f"shoestring: all requests are refused: {error}\n")
                 self._tokens = []
             self._seen = now.st_ino, now.st_ctime_ns
         return self._tokens

@@ -1,6 +1,6 @@
 """The one way to a RunSpec, for the arguments of a Python call and for the fields of a file alike.
 
-Both arrive here as a mapping in the user's words (`budget="$20"`, `deadline="6h"`, `minimize="loss"`) and are validated
+Both arrive as a mapping of the user's fields (`budget="$20"`, `deadline="6h"`, `minimize="loss"`), which is validated
 once. `shoestring.specs.read_file` reads the files.
 """
 
@@ -30,27 +30,27 @@ __all__ = ["check_affordable", "default_trials", "kind_of", "load_spec_file", "m
 DEFAULT_TRIALS = 64
 MOST_JOBS = 1_000_000
 LEAST_CHARGED_S = 60.0
-"""A machine that cannot be paid for this long is not worth asking for: most clouds charge at least a minute."""
+"""A machine that cannot be paid for this long is not requested: most clouds charge at least a minute."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
 """Runs are folders on disk, so their names are plain."""
 
 
 def make_spec(fields: Mapping[str, object], *, source: str = "tune()", needs_code: bool = True) -> RunSpec:
-    """All that was asked, as a spec. Errors start with `source`, the call or the file that said it.
+    """The spec of these fields. Errors start with `source`, the call or the file they come from.
 
     A field that is None counts as not given. A simulation does not need code: its jobs' behaviour is modelled.
     """
-    asked = {field: value for field, value in fields.items() if value is not None}
+    present = {field: value for field, value in fields.items() if value is not None}
     try:
-        _refuse_unknown(asked)
-        return _spec(asked, needs_code)
+        _refuse_unknown(present)
+        return _spec(present, needs_code)
     except SpecError as error:
         raise SpecError(f"{source}: {error}", hint=error.hint) from None
 
 
 def kind_of(fields: Mapping[str, object]) -> str:
-    """Study or bag, where nobody says which: what lists jobs and has no space to search is a bag."""
+    """Study or bag, where `kind` is not given: fields that list jobs and have no search space are a bag."""
     return "bag" if "over" in fields or ("table" in fields and "space" not in fields) else "study"
 
 
@@ -64,48 +64,48 @@ def check_affordable(spec: RunSpec, cheapest: tuple[Offer, float] | None) -> Non
     if spec.budget_usd == 0:
         raise SpecError(
             f"the machines allowed cost money (the cheapest: {price}), and no budget is given",
-            hint="give --budget, for example --budget 20, or run on this machine for nothing: --on local",
+            hint="give --budget, for example --budget 20, or run on this machine free of charge: --on local",
         )
     if spec.budget_usd < least_usd:
         raise SpecError(
             f"budget {show_usd(spec.budget_usd)} cannot pay the first minute of the cheapest machine allowed "
             f"({price}, at least {LEAST_CHARGED_S:.0f} s are charged: {show_usd(least_usd)})",
-            hint="raise --budget, allow cheaper machines, or run on this machine for nothing: --on local",
+            hint="raise --budget, allow cheaper machines, or run on this machine free of charge: --on local",
         )
 
 
-def _spec(asked: dict[str, Any], needs_code: bool) -> RunSpec:
-    kind = _kind(asked)
-    space, given = _bag_jobs(asked) if kind == "bag" else _study_jobs(asked)
-    code = _code(asked, needs_code)
+def _spec(fields: dict[str, Any], needs_code: bool) -> RunSpec:
+    kind = _kind(fields)
+    space, given = _bag_jobs(fields) if kind == "bag" else _study_jobs(fields)
+    code = _code(fields, needs_code)
     if code.command:
         _check_placeholders(code.command, space, given)
     plain: dict[str, Any] = {
-        target: read(asked[field], field) for field, (target, read) in _PLAIN_FIELDS.items() if field in asked
+        target: read(fields[field], field) for field, (target, read) in _PLAIN_FIELDS.items() if field in fields
     }
     spec = RunSpec(
-        name=_name(asked, code, kind),
+        name=_name(fields, code, kind),
         kind=kind,
         code=code,
         space=space,
         given=given,
-        trials=_trials(asked, kind, space, given),
-        listings=_listings(asked),
-        **_goal(asked, kind),
+        trials=_trials(fields, kind, space, given),
+        listings=_listings(fields),
+        **_goal(fields, kind),
         **plain,
     )
-    if "wind_down_s" not in asked:
+    if "wind_down_s" not in fields:
         return msgspec.structs.replace(spec, wind_down_s=min(spec.wind_down_s, 0.05 * spec.deadline_s))
     if spec.wind_down_s >= spec.deadline_s:
         raise SpecError(
-            f"wind_down_s={asked['wind_down_s']!r} leaves nothing of the deadline ({spec.deadline_s:g} s)",
-            hint="leave it out: at most 5 % of the deadline is taken",
+            f"wind_down_s={fields['wind_down_s']!r} leaves nothing of the deadline ({spec.deadline_s:g} s)",
+            hint="leave it out: the default is at most 5 % of the deadline",
         )
     return spec
 
 
-def _kind(asked: dict[str, Any]) -> Literal["study", "bag"]:
-    match asked.get("kind", "study"):
+def _kind(fields: dict[str, Any]) -> Literal["study", "bag"]:
+    match fields.get("kind", "study"):
         case "study":
             return "study"
         case "bag":
@@ -114,13 +114,13 @@ def _kind(asked: dict[str, Any]) -> Literal["study", "bag"]:
             raise SpecError(f"kind={other!r} is unknown", hint="it is study (a search) or bag (jobs given up front)")
 
 
-def _study_jobs(asked: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
-    if "over" in asked:
+def _study_jobs(fields: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
+    if "over" in fields:
         raise SpecError("over lists the jobs of a bag, and this is a study", hint="use space, or kind: bag")
-    space = from_plain(asked.get("space", {}))
+    space = from_plain(fields.get("space", {}))
     if not space.params:
         raise SpecError("the space is empty", hint="give at least one parameter, e.g. space={'lr': log(1e-4, 1.0)}")
-    given = _given(asked)
+    given = _given(fields)
     for index, config in enumerate(given):
         try:
             space.check(config)
@@ -129,23 +129,23 @@ def _study_jobs(asked: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
     return space, given
 
 
-def _bag_jobs(asked: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
-    if "space" in asked:
-        raise SpecError("a bag has no space to search", hint="list the values in over, or make it a study")
-    if ("over" in asked) == ("given" in asked):
+def _bag_jobs(fields: dict[str, Any]) -> tuple[Space, tuple[Config, ...]]:
+    if "space" in fields:
+        raise SpecError("a bag has no space to search", hint="list the values in over, or use kind: study")
+    if ("over" in fields) == ("given" in fields):
         raise SpecError(
             "a bag needs its jobs, in over, given or table (one of them)",
             hint="over={'seed': range(100)} makes all combinations, given=[{'seed': 1}, {'seed': 7}] just these, "
             "table='jobs.csv' those of a file",
         )
-    given = _given(asked) if "given" in asked else _combinations(asked["over"])
+    given = _given(fields) if "given" in fields else _combinations(fields["over"])
     if not given:
         raise SpecError("given=[] is a bag without jobs", hint="give at least one configuration")
     return Space(), given
 
 
-def _given(asked: dict[str, Any]) -> tuple[Config, ...]:
-    plain = asked.get("given", ())
+def _given(fields: dict[str, Any]) -> tuple[Config, ...]:
+    plain = fields.get("given", ())
     if isinstance(plain, str | Mapping) or not isinstance(plain, Sequence):
         raise SpecError(f"given={plain!r} is not a list of configurations", hint="write it as given=[{'lr': 0.1}]")
     return tuple(_config(config, f"given[{index}]") for index, config in enumerate(plain))
@@ -174,19 +174,19 @@ def _combinations(over: object) -> tuple[Config, ...]:
 
 
 def default_trials(space: Space, given: Sequence[Config], fractions: Sequence[float]) -> int:
-    """How many trials a study has where nobody says it: all there can be, if they are few."""
-    sizes = max(1, len(fractions))  # a configuration on each is a trial
+    """The default number of trials: all configurations of the space, if there are few."""
+    sizes = max(1, len(fractions))  # a configuration on each fraction is a trial
     return max(len(given), int(min(DEFAULT_TRIALS, space.size * sizes)))
 
 
-def _trials(asked: dict[str, Any], kind: str, space: Space, given: tuple[Config, ...]) -> int:
+def _trials(fields: dict[str, Any], kind: str, space: Space, given: tuple[Config, ...]) -> int:
     if kind == "bag":
-        if "trials" in asked and asked["trials"] != len(given):
-            raise SpecError(f"trials={asked['trials']!r}, but the bag has {len(given)} jobs", hint="leave trials out")
+        if "trials" in fields and fields["trials"] != len(given):
+            raise SpecError(f"trials={fields['trials']!r}, but the bag has {len(given)} jobs", hint="leave trials out")
         return len(given)
-    if "trials" not in asked:
-        return default_trials(space, given, as_fractions(asked.get("fractions", ())))
-    trials = _at_least_one(asked["trials"], "trials")
+    if "trials" not in fields:
+        return default_trials(space, given, as_fractions(fields.get("fractions", ())))
+    trials = _at_least_one(fields["trials"], "trials")
     if trials < len(given):
         raise SpecError(
             f"trials={trials} is fewer than the {len(given)} configurations given", hint="raise trials or give fewer"
@@ -194,28 +194,31 @@ def _trials(asked: dict[str, Any], kind: str, space: Space, given: tuple[Config,
     return trials
 
 
-def _goal(asked: dict[str, Any], kind: str) -> dict[str, Any]:
-    wishes: list[Direction] = [wish for wish in ("minimize", "maximize") if wish in asked]
-    if len(wishes) == 2:
-        raise SpecError("both minimize and maximize are given", hint="a study follows one metric; report the other too")
-    if not wishes and kind == "study":
-        raise SpecError("no metric is given", hint="say what to minimize or maximize, e.g. minimize='loss'")
-    return {"metric": _text(asked[wishes[0]], wishes[0]), "direction": wishes[0]} if wishes else {}
+def _goal(fields: dict[str, Any], kind: str) -> dict[str, Any]:
+    directions: list[Direction] = [field for field in ("minimize", "maximize") if field in fields]
+    if len(directions) == 2:
+        raise SpecError(
+            "both minimize and maximize are given",
+            hint="a study optimizes one metric; constrain the other, or just report it",
+        )
+    if not directions and kind == "study":
+        raise SpecError("no metric is given", hint="give the metric to minimize or maximize, e.g. minimize='loss'")
+    return {"metric": _text(fields[directions[0]], directions[0]), "direction": directions[0]} if directions else {}
 
 
-def _code(asked: dict[str, Any], needed: bool) -> Code:
-    if "command" in asked and "function" in asked:
+def _code(fields: dict[str, Any], needed: bool) -> Code:
+    if "command" in fields and "function" in fields:
         raise SpecError("both command and function are given", hint="a job runs one of them: leave the other out")
-    if "command" in asked:
-        return Code(command=read_command(asked["command"]))
-    if "function" not in asked:
+    if "command" in fields:
+        return Code(command=read_command(fields["command"]))
+    if "function" not in fields:
         if needed:
             raise SpecError(
                 "there is nothing to run",
                 hint="give a command ('python train.py --lr {lr}') or a function ('train.py:train')",
             )
         return Code()
-    function = asked["function"]
+    function = fields["function"]
     place, _, name = function.rpartition(":") if isinstance(function, str) else ("", "", "")
     if not place or not all(part.isidentifier() for part in name.split(".")):
         raise SpecError(
@@ -243,10 +246,10 @@ def _check_placeholders(command: tuple[str, ...], space: Space, given: tuple[Con
                 raise SpecError(f"given[{lacking}] has no {name}, which the command needs", hint="give every job one")
 
 
-def _name(asked: dict[str, Any], code: Code, kind: str) -> str:
+def _name(fields: dict[str, Any], code: Code, kind: str) -> str:
     """The name given, or one after the function or the script."""
-    if "name" in asked:
-        name = asked["name"]
+    if "name" in fields:
+        name = fields["name"]
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SpecError(
                 f"name={name!r} cannot name a run",
@@ -254,20 +257,20 @@ def _name(asked: dict[str, Any], code: Code, kind: str) -> str:
             )
         return name
     if code.function:
-        words = [code.function.rpartition(":")[2]]
+        candidates = [code.function.rpartition(":")[2]]
     else:
         command = code.command or ()
-        words = [PurePath(word).stem for word in command if PurePath(word).suffix in _SCRIPTS] + [
-            PurePath(word).stem for word in command[:1]
+        candidates = [PurePath(part).stem for part in command if PurePath(part).suffix in _SCRIPTS] + [
+            PurePath(part).stem for part in command[:1]
         ]
-    return next((word for word in words if _NAME.fullmatch(word)), kind)
+    return next((name for name in candidates if _NAME.fullmatch(name)), kind)
 
 
-def _listings(asked: dict[str, Any]) -> tuple[Listing, ...]:
-    if "machines" in asked and "listings" in asked:
-        raise SpecError("both machines and listings are given", hint="they are the same thing: leave one out")
-    field = "machines" if "machines" in asked else "listings"
-    plain = asked.get(field, ())
+def _listings(fields: dict[str, Any]) -> tuple[Listing, ...]:
+    if "machines" in fields and "listings" in fields:
+        raise SpecError("both machines and listings are given", hint="they mean the same: leave one out")
+    field = "machines" if "machines" in fields else "listings"
+    plain = fields.get(field, ())
     if isinstance(plain, str | Mapping) or not isinstance(plain, Sequence):
         raise SpecError(f"{field}={plain!r} is not a list of machines", hint="see `ss.machines(...)`")
     listings = tuple(_listing(item, f"{field}[{index}]") for index, item in enumerate(plain))
@@ -285,7 +288,9 @@ def _listing(plain: object, field: str) -> Listing:
     except msgspec.ValidationError as error:
         raise SpecError(f"{field}={plain!r} describes no machine: {error}", hint="see `ss.machines(...)`") from None
     if not (listing.on_demand_usd_per_hour >= 0 and math.isfinite(listing.on_demand_usd_per_hour)):
-        raise SpecError(f"{field}: {listing.on_demand_usd_per_hour!r} dollars an hour is no price", hint="0 is free")
+        raise SpecError(
+            f"{field}: {listing.on_demand_usd_per_hour!r} dollars an hour is not a price", hint="0 is free of charge"
+        )
     if listing.slots < 1:
         raise SpecError(f"{field}: a machine with {listing.slots} slots can run nothing", hint="give it 1 or more")
     return listing
@@ -301,7 +306,7 @@ def _at_least_one(plain: object, field: str) -> int:
 def _none_or_more(plain: object, field: str) -> int:
     number = as_whole(plain, field)
     if number < 0:
-        raise SpecError(f"{field}={plain!r} is less than nothing", hint=f"{field} must be 0 or more")
+        raise SpecError(f"{field}={plain!r} is negative", hint=f"{field} must be 0 or more")
     return number
 
 
@@ -327,7 +332,9 @@ def _text(plain: object, field: str) -> str:
 
 def _constraints(plain: object, field: str) -> tuple[Constraint, ...]:
     if isinstance(plain, Mapping) or not isinstance(plain, str | Constraint | Iterable):
-        raise SpecError(f"{field}={plain!r} is not a list of limits", hint=f"write it as {field}=['cost <= $0.10']")
+        raise SpecError(
+            f"{field}={plain!r} is not a list of constraints", hint=f"write it as {field}=['cost <= $0.10']"
+        )
     return parse_all(plain)
 
 
@@ -357,14 +364,14 @@ _PLAIN_FIELDS: dict[str, tuple[str, Callable[[object, str], object]]] = {
     "wind_down_s": ("wind_down_s", parse_duration_s),
     "keep_checkpoints": ("keep_checkpoints", _at_least_one),
 }
-"""Fields that stand for themselves: the user's word, the spec's, and how to read it."""
+"""Fields read one by one: the user's name, the spec's name, and how to read the value."""
 
 _JOB_FIELDS = ("name", "kind", "command", "function", "space", "given", "over", "minimize", "maximize", "trials")
 FIELDS = (*_JOB_FIELDS, *_PLAIN_FIELDS, "machines", "listings")
 
 
-def _refuse_unknown(asked: Mapping[str, object]) -> None:
-    unknown = [field for field in asked if field not in FIELDS]
+def _refuse_unknown(fields: Mapping[str, object]) -> None:
+    unknown = [field for field in fields if field not in FIELDS]
     if unknown:
         names = ", ".join(map(str, unknown))
         raise SpecError(

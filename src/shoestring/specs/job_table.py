@@ -1,7 +1,7 @@
-"""The jobs of a bag as a table: a file with a column for each parameter and a row for each job, or values at a prompt.
+"""The jobs of a bag as a table: a file with a column per parameter and a row per job, or values on the command line.
 
-Files say nothing of types, so a whole column decides: numbers if every cell is one, true and false likewise, else text
-just as it is written. `007` is a name and not the number seven, and so are then the others of its column.
+Files carry no types, so a whole column decides: numbers if every cell is one, true and false likewise, else text as
+written. `007` is text and not the number seven, and so are then the other cells of its column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RANGE = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})(?:\.\.(-?[0-9]{1,18}))?
 
 
 def with_table(fields: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """The fields with the rows of `table` as `given`: from here on nobody needs the file any more."""
+    """The fields with the rows of `table` as `given`: the file is not needed afterwards."""
     if "table" not in fields:
         return dict(fields)
     for other in ("over", "given"):
@@ -66,16 +66,16 @@ def read_table(file: Path) -> list[Config]:
 
 
 def typed(texts: Sequence[str]) -> list[Value]:
-    """What the cells of a column mean, all of them together. An empty cell is no value."""
+    """The values of a column, typed by all of its cells together. An empty cell is None."""
     filled = [text for text in texts if text]
-    for meaning in (_number, _TRUTH.get):
-        if all(meaning(text) is not None for text in filled):
-            return [meaning(text) if text else None for text in texts]
+    for parse in (_number, _TRUTH.get):
+        if all(parse(text) is not None for text in filled):
+            return [parse(text) if text else None for text in texts]
     return [text or None for text in texts]
 
 
 def listed(text: str, field: str) -> list[Value]:
-    """Values as they are written at a prompt: `280,300,320`, `0..99`, `0..100..10`, or `1,3,5..7`."""
+    """Values as written on the command line: `280,300,320`, `0..99`, `0..100..10`, or `1,3,5..7`."""
     try:
         parts = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error:
@@ -95,14 +95,14 @@ def _counted(match: re.Match[str], field: str) -> list[str]:
     step = int(match[3] or (1 if last >= first else -1))
     numbers = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
     if not numbers:
-        raise SpecError(f"{field}={match[0]} never gets there", hint="write it as FIRST..LAST or FIRST..LAST..STEP")
+        raise SpecError(f"{field}={match[0]} is an empty range", hint="write it as FIRST..LAST or FIRST..LAST..STEP")
     if len(numbers) > MOST_JOBS:
         raise SpecError(f"{field}={match[0]} makes more than {MOST_JOBS:,} jobs", hint="split it into several bags")
     return [str(number) for number in numbers]
 
 
 def _number(text: str) -> int | float | None:
-    """None also for what a configuration cannot hold: a number of twenty digits is somebody's name for something."""
+    """None also for what a configuration cannot hold: twenty digits are more likely an identifier than a number."""
     if _WHOLE.fullmatch(text):
         return whole if len(text) <= 20 and -(2**63) <= (whole := int(text)) < 2**63 else None
     if not _NUMBER.fullmatch(text):
@@ -157,5 +157,7 @@ def _json_rows(text: str, file: Path) -> Iterator[Config]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            raise SpecError(f"{file}, line {number} is no JSON object", hint='one a line: {"temp": 280, "seed": 1}')
+            raise SpecError(
+                f"{file}, line {number} is not a JSON object", hint='one per line: {"temp": 280, "seed": 1}'
+            )
         yield row

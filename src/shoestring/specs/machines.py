@@ -1,8 +1,8 @@
-"""A space that holds machines, settled against what the run's market sells: filled in where everything was meant, and
-refused where it names something that is not for sale.
+"""A search space with machines, resolved against the offers of the run's market: open choices are filled in, and names
+that are not for sale are refused.
 
-The rule: every combination of type, zone and kind that the space can name is for sale, large enough and payable. So no
-trial is ever drawn that could not run, and no search has to know which ones could.
+The rule: every combination of type, zone and kind that the space can name is for sale, large enough and affordable. So
+no trial is ever sampled that could not run, and no search has to check for it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _KNOWN_BY: tuple[Role, ...] = ("machine", "zone", "spot")
 
 
 def machine_names(space: object) -> tuple[str, ...]:
-    """The machine types that a space as people write it names. One that cannot be read names none: it is refused by
-    whoever reads it in earnest."""
+    """The instance types that a space in plain form names. An invalid space names none: `make_spec` refuses it."""
     try:
         read = from_plain(space)
     except SpecError:
@@ -40,8 +39,8 @@ def machine_names(space: object) -> tuple[str, ...]:
     return tuple(map(str, types.options)) if isinstance(types, Choice) else ()
 
 
-def settled(spec: RunSpec, *, trials_given: bool) -> RunSpec:
-    """The spec, now that its listings are known."""
+def resolve_machines(spec: RunSpec, *, trials_given: bool) -> RunSpec:
+    """The spec with its space resolved against its listings."""
     if not spec.space.roles:
         return spec
     for role in _KNOWN_BY:
@@ -51,29 +50,29 @@ def settled(spec: RunSpec, *, trials_given: bool) -> RunSpec:
     for config in spec.given:
         space.check(config)
     _check_for_sale(space, spec, usable)
-    _check_payable(space, spec, usable, _most_machines(space, spec))
+    _check_affordable(space, spec, usable, _most_machines(space, spec))
     trials = spec.trials if trials_given else default_trials(space, spec.given, spec.fractions)
     return msgspec.structs.replace(spec, space=space, trials=trials)
 
 
 def _check_known(space: Space, role: Role, listings: Iterable[Listing]) -> None:
-    """A name that nobody sells under is more likely misspelt than sold out."""
+    """A name without offers is more likely misspelt than sold out."""
     sold = _sold(role, listings)
     for option in _options(space, role):
         if option not in sold:
             raise SpecError(
-                f"space.{space.roles[role]}: nothing is for sale {_words(role, option)} in this run",
-                hint=f"only {_words(role, sold[0])}" if role == "spot" else did_you_mean(option, map(str, sold)),
+                f"space.{space.roles[role]}: nothing is for sale {_phrase(role, option)} in this run",
+                hint=f"only {_phrase(role, sold[0])}" if role == "spot" else did_you_mean(option, map(str, sold)),
             )
 
 
 def _filled(space: Space, usable: list[Listing]) -> Space:
-    """With options where all were meant: all that are for sale together with each option of the others."""
+    """With open choices filled in: all options that are for sale together with each option of the others."""
     for role in _KNOWN_BY:
         name = space.roles.get(role)
         if name is None or _options(space, role):
             continue
-        fitting = tuple(value for value in _sold(role, usable) if not _holes(space, usable, {role: [value]}))
+        fitting = tuple(value for value in _sold(role, usable) if not _unavailable(space, usable, {role: [value]}))
         if not fitting:
             raise SpecError(
                 f"space.{name}: nothing for {WORDS_OF[role]}() is for sale together with all the rest of the space",
@@ -85,15 +84,15 @@ def _filled(space: Space, usable: list[Listing]) -> Space:
 
 
 def _check_for_sale(space: Space, spec: RunSpec, usable: list[Listing]) -> None:
-    holes = _holes(space, usable)
-    if not holes:
+    missing = _unavailable(space, usable)
+    if not missing:
         return
-    wanted = holes[0]
-    what = "".join(f" {_words(role, value)}" for role, value in wanted.items())
+    wanted = missing[0]
+    what = "".join(f" {_phrase(role, value)}" for role, value in wanted.items())
     small = any(is_named(listing.offer, wanted) for listing in spec.listings)
     raise SpecError(
         f"space: nothing is for sale{what}{f' with the {spec.slots} slots that a worker takes' if small else ''}",
-        hint="everything that the space can name must be for sale: name fewer machines, or leave a side of them open",
+        hint="every combination in the space must be for sale: name fewer machines, or leave type, zone or spot open",
     )
 
 
@@ -114,8 +113,8 @@ def _most_machines(space: Space, spec: RunSpec) -> int:
     return most
 
 
-def _check_payable(space: Space, spec: RunSpec, usable: list[Listing], most: int) -> None:
-    """A trial that the whole budget could not start would never run."""
+def _check_affordable(space: Space, spec: RunSpec, usable: list[Listing], most: int) -> None:
+    """A trial that the whole budget cannot start would never run."""
     for wanted in _combinations(space):
         named = (listing for listing in usable if is_named(listing.offer, wanted))
         least, offer = min((most * _first_minute_usd(listing), listing.offer) for listing in named)
@@ -137,7 +136,7 @@ def _options(space: Space, role: Role) -> tuple[Value, ...]:
 
 
 def _combinations(space: Space, instead: Mapping[Role, list[Value]] = MappingProxyType({})) -> Iterator[Wanted]:
-    """All that configurations can name; what one says nothing of is left open. `instead`: options of a role."""
+    """All combinations that configurations can name; an unset role is left open. `instead`: options of a role."""
     values: dict[Role, list[Value]] = {}
     for role in _KNOWN_BY:
         options: list[Value] = [*(instead.get(role) or _options(space, role))]
@@ -148,10 +147,10 @@ def _combinations(space: Space, instead: Mapping[Role, list[Value]] = MappingPro
         yield {role: value for role, value in zip(values, combination, strict=True) if value is not None}
 
 
-def _holes(
+def _unavailable(
     space: Space, listings: Iterable[Listing], instead: Mapping[Role, list[Value]] = MappingProxyType({})
 ) -> list[Wanted]:
-    """What can be named and is not for sale."""
+    """Combinations that can be named and are not for sale."""
     offers = [listing.offer for listing in listings]
     return [wanted for wanted in _combinations(space, instead) if not any(is_named(offer, wanted) for offer in offers)]
 
@@ -160,7 +159,7 @@ def _sold(role: Role, listings: Iterable[Listing]) -> list[Value]:
     return list(dict.fromkeys(getattr(listing.offer, role) for listing in listings))
 
 
-def _words(role: Role, value: Value) -> str:
+def _phrase(role: Role, value: Value) -> str:
     match role:
         case "zone":
             return f"in {value}"

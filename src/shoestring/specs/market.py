@@ -1,7 +1,7 @@
-"""Which market a run rents on, in the user's words, and as plain data from which it can be opened again.
+"""The market a run rents on, from the user's options, as plain data from which it can be opened again.
 
-A market is part of a run's surroundings, not of its spec: the journal records what was decided and charged, the run's
-folder keeps the market beside it, so that a controller that starts again finds the same prices and revocations.
+A market is part of a run's environment, not of its spec: the journal records what was decided and charged, the run's
+folder stores the market beside it, so that a restarted controller finds the same prices and revocations.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Kind = Literal["free", "modern", "auction", "preemptible", "prices"]
 
 
 class Machines(Fact, frozen=True, kw_only=True):
-    """Machine types a run may rent. Made by `machines`."""
+    """Instance types a run may rent. Made by `machines`."""
 
     provider: str
     names: tuple[str, ...]
     spot: bool | None = None
-    """True: revocable ones only; False: on demand only; None: both."""
+    """True: spot only; False: on-demand only; None: both."""
 
 
 def machines(
@@ -42,7 +42,7 @@ def machines(
     gpus: int | None = None,
     names: Iterable[str] | None = None,
 ) -> Machines:
-    """Machine types of a provider by their size: `ss.machines("aws", spot=True, max_vcpus=16)`."""
+    """Instance types of a provider by size: `ss.machines("aws", spot=True, max_vcpus=16)`."""
     found = catalog.machines(provider, max_vcpus=max_vcpus, min_vcpus=min_vcpus, gpus=gpus, names=names)
     return Machines(provider=provider, names=tuple(machine.name for machine in found), spot=spot)
 
@@ -51,15 +51,15 @@ class Market(Fact, frozen=True, kw_only=True):
     """Prices, revocations and what is for sale."""
 
     kind: Kind = "free"
-    """free: what is ours, for nothing · modern, auction: synthetic prices · preemptible: one price, and machines that
-    live a day at most · prices: played from a file."""
+    """free: own machines, free of charge · modern, auction: synthetic prices · preemptible: fixed prices, and machines
+    are preempted after a day at most · prices: replayed from a file."""
     prices: str | None = None
     machines: Machines | None = None
     zones: tuple[str, ...] = ()
     slots: int | None = None
-    """Of each machine; else its GPUs, or one. Of this machine: its cores."""
+    """Per machine; default: its GPUs, or one. For this machine: its cores."""
     free_machine: str = THIS_MACHINE
-    """What is had for nothing, if nothing is for sale."""
+    """Name of the machine that is free of charge, for kind free."""
     seed: int = 0
     knobs: dict[str, float] = {}
     """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, ..."""
@@ -89,11 +89,11 @@ class Market(Fact, frozen=True, kw_only=True):
                 )
 
     def listings(self, provider: SimulatedProvider) -> tuple[Listing, ...]:
-        """What the run may rent of all that the market sells."""
+        """The offers of the market that the run may rent."""
         wanted = None if self.machines is None else self.machines.spot
         found = tuple(x for x in provider.listings if wanted is None or x.offer.spot == wanted)
         if not found:
-            raise SpecError("none of the machines asked for is for sale", hint="leave machines or zones out")
+            raise SpecError("none of the requested machines is for sale", hint="leave machines or zones out")
         return found
 
     def _listings(self) -> tuple[Listing, ...]:
@@ -121,16 +121,20 @@ _KNOBS = {
 _OPTIONS = ("kind", "prices", "provider", "machines", "zones", "slots", "seed", "speedup")
 
 
-def make_market(asked: object, **more: object) -> Market:
+def make_market(requested: object, **more: object) -> Market:
     """A market from the name of a synthetic one, a price file's path, None (this machine) or a mapping of options."""
-    options: dict[str, Any] = {"kind": asked} if asked is None or isinstance(asked, str | os.PathLike) else {}
-    if isinstance(asked, Market):
-        options = {name: value for name, value in msgspec.structs.asdict(asked).items() if value}
+    options: dict[str, Any] = (
+        {"kind": requested} if requested is None or isinstance(requested, str | os.PathLike) else {}
+    )
+    if isinstance(requested, Market):
+        options = {name: value for name, value in msgspec.structs.asdict(requested).items() if value}
         options |= options.pop("knobs", {})
-    elif isinstance(asked, Mapping):
-        options = dict(asked)
+    elif isinstance(requested, Mapping):
+        options = dict(requested)
     elif not options:
-        raise SpecError(f"market={asked!r} is no market", hint="use 'modern', 'auction' or the path of a price file")
+        raise SpecError(
+            f"market={requested!r} is not a market", hint="use 'modern', 'auction' or the path of a price file"
+        )
     options |= {name: value for name, value in more.items() if value is not None}
     kind, prices = _kind(options)
     known = (*_OPTIONS, *_KNOBS[kind])
@@ -160,7 +164,7 @@ def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
             raise SpecError("market: prices names no file", hint="give the path of a price file")
         if prices is not None:
             return "prices", os.fspath(prices)
-        # Naming machines is asking for a market to rent them on.
+        # Naming machines implies a market to rent them on.
         return ("modern" if options.get("machines") or options.get("provider") else "free"), None
     if os.path.exists(kind) or os.path.splitext(kind)[1]:
         return "prices", os.fspath(kind)
@@ -170,16 +174,16 @@ def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
 
 
 def _chosen(options: Mapping[str, Any]) -> Machines | None:
-    asked, provider = options.get("machines"), options.get("provider")
-    if provider is None and options.get("kind") == "preemptible" and asked is not None:
-        provider = "gcp"  # nobody else sells these
-    if isinstance(asked, Machines):
-        return asked
-    if isinstance(asked, Mapping):
+    requested, provider = options.get("machines"), options.get("provider")
+    if provider is None and options.get("kind") == "preemptible" and requested is not None:
+        provider = "gcp"  # the only one that sells these
+    if isinstance(requested, Machines):
+        return requested
+    if isinstance(requested, Mapping):
         try:
-            return machines(**{"provider": provider or "aws", **asked})
+            return machines(**{"provider": provider or "aws", **requested})
         except TypeError as error:
             raise SpecError(f"machines: {error}", hint="for example machines: {max_vcpus: 16, spot: true}") from None
-    if asked is None:
+    if requested is None:
         return None if provider is None else machines(str(provider), max_vcpus=8, gpus=0)
-    return machines(str(provider or "aws"), names=map(str, as_values(asked, "machines")))
+    return machines(str(provider or "aws"), names=map(str, as_values(requested, "machines")))

@@ -1,4 +1,4 @@
-"""Reading a spec file: YAML or TOML in, plain fields out. What the fields mean is decided in `specfile`."""
+"""Reading a spec file: YAML or TOML in, plain fields out. `specs.build` interprets the fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from shoestring.errors import SpecError, need
 
 SECTIONS = ("simulate", "market")
-"""Parts of a file that describe the surroundings of a run, not the run."""
+"""Sections of a file that describe the environment of a run, not the run."""
 
 _CORE_SCHEMA = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -27,7 +27,7 @@ follows, takes 1e-4 for text, `no` and `off` for False, 1:30:00 for 5400 and 202
 
 
 def split_sections(fields: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """The fields of the spec, and the sections that belong to the market and the simulator."""
+    """The fields of the spec, and the sections of the market and the simulator."""
     spec = {field: value for field, value in fields.items() if field not in SECTIONS}
     return spec, {section: fields[section] for section in SECTIONS if section in fields}
 
@@ -67,7 +67,7 @@ def _read_yaml(text: str, file: Path) -> object:
     yaml: Any = need("yaml", extra="yaml")
 
     class SpecLoader(yaml.SafeLoader):  # type: ignore[misc]  # found at run time
-        """Plain data only, unquoted words by the core schema, and no field twice."""
+        """Plain data only, unquoted text by the core schema, and no duplicate fields."""
 
         yaml_implicit_resolvers: dict[str, Any] = {}
 
@@ -77,7 +77,7 @@ def _read_yaml(text: str, file: Path) -> object:
                 if isinstance(key.value, str) and key.value != "<<":
                     if key.value in seen:
                         raise yaml.constructor.ConstructorError(
-                            None, None, f"the field {key.value!r} is there twice", key.start_mark
+                            None, None, f"the field {key.value!r} is given twice", key.start_mark
                         )
                     seen.add(key.value)
             return super().construct_mapping(node, deep)
@@ -89,6 +89,6 @@ def _read_yaml(text: str, file: Path) -> object:
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise SpecError(f"{file}{line} is not YAML: {error.problem}", hint="check quotes, colons and indents") from None
-    except (yaml.YAMLError, ValueError, TypeError, LookupError) as error:  # what odd tags and letters lead to
+    except (yaml.YAMLError, ValueError, TypeError, LookupError) as error:  # raised for unknown tags and odd characters
         reason = " ".join(str(error).split())
         raise SpecError(f"{file} is not YAML: {reason}", hint="check quotes, colons and indents") from None

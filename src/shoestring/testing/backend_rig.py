@@ -1,4 +1,4 @@
-"""What a backend is tried on: a provider that does as the test says, and a story of everything the backend told."""
+"""What backends are tested with: a scripted provider, and a record of every event of the backend."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ScriptedBill(Fact, frozen=True, kw_only=True):
 
 @dataclass
 class ScriptedProvider:
-    """A provider that does what the test says: a dollar a second, granted at once."""
+    """A provider that follows the test: a dollar a second, granted at once."""
 
     denied: dict[str, Denial] = field(default_factory=dict)
     revoked: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Rig:
 
 
 class ObservedEvents:
-    """Everything a backend has told so far."""
+    """A backend under test, and all its events so far."""
 
     def __init__(self, backend: Backend, rig: Rig) -> None:
         self.backend = backend
@@ -127,7 +127,7 @@ class ObservedEvents:
         seed: int = 0,
         **config: Value,
     ) -> StartSegment:
-        """On `slots` of a lease, or with `shares` on so many of each."""
+        """On `slots` of one lease, or on the `shares` (slots) of several."""
         order = StartSegment(
             segment=segment,
             job=J0,
@@ -146,34 +146,34 @@ class ObservedEvents:
         self.backend.start(order)
         return order
 
-    def look(self) -> None:
+    def poll(self) -> None:
         self.events.extend(self.backend.poll())
 
     def wait_for(self, kind: type[E], when: Callable[[E], bool] = lambda _: True) -> E:
         until = time.monotonic() + 30.0
         while True:
-            for event in self.told(kind):
+            for event in self.seen(kind):
                 if when(event):
                     return event
             if time.monotonic() > until:
-                raise AssertionError(f"no {kind.__name__} came; there were {self.events}")
-            self.look()
+                raise AssertionError(f"no {kind.__name__}; the events were {self.events}")
+            self.poll()
             time.sleep(0.002)
 
     def end_of(self, segment: SegmentId) -> SegmentEnded:
         return self.wait_for(SegmentEnded, lambda event: event.segment == segment)
 
-    def told(self, kind: type[E]) -> list[E]:
+    def seen(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def steps(self, segment: SegmentId = S0) -> list[int]:
-        return [event.step for event in self.told(JobReported) if event.segment == segment]
+        return [event.step for event in self.seen(JobReported) if event.segment == segment]
 
     def metrics(self, segment: SegmentId) -> list[Metrics]:
-        return [event.metrics for event in self.told(JobReported) if event.segment == segment]
+        return [event.metrics for event in self.seen(JobReported) if event.segment == segment]
 
     def settle(self) -> None:
-        """Give everything back."""
+        """Release all leases."""
         for lease in self.backend.inventory():
             self.backend.release(lease)
-        self.look()
+        self.poll()

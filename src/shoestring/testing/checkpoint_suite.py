@@ -1,4 +1,4 @@
-"""CheckpointSuite: what every checkpoint store must do, to be run on your own.
+"""CheckpointSuite: the laws of checkpoint stores, as tests to run on your own.
 
 class TestMine(CheckpointSuite):
     def make(self, tmp_path):
@@ -20,20 +20,20 @@ J1, J2 = JobId("j1"), JobId("j2")
 
 
 class CheckpointSuite:
-    """Subclass it, give `make`, and pytest does the rest."""
+    """Subclass it, define `make`, and run pytest."""
 
     def make(self, tmp_path: Path) -> CheckpointStore:
         """A handle on the store kept in `tmp_path / "store"`, as another worker would open it."""
         raise NotImplementedError
 
     def damage(self, tmp_path: Path, ref: CheckpointRef) -> None:
-        """Change a byte of what is stored under `ref`, behind the store's back."""
+        """Change a byte of what is stored under `ref`, without the store."""
         import pytest
 
         del tmp_path, ref
-        pytest.skip("this store says of no way to damage it")
+        pytest.skip("the suite of this store does not define `damage`")
 
-    def test_a_folder_comes_back_as_it_was_saved(self, tmp_path: Path) -> None:
+    def test_a_folder_is_restored_as_it_was_saved(self, tmp_path: Path) -> None:
         source = folder(
             tmp_path / "source", {"net.npz": b"weights", "opt/state": b"", "opt/deep/er": b"\0" * 3_000_000}
         )
@@ -54,7 +54,7 @@ class CheckpointSuite:
         store.get(ref, tmp_path / "b")
         assert contents(tmp_path / "b") == {"net": b"old"}
 
-    def test_an_empty_folder_waiting_for_it_is_filled_and_a_full_one_is_left_alone(self, tmp_path: Path) -> None:
+    def test_get_fills_an_empty_folder_and_refuses_one_with_files(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)
@@ -67,7 +67,7 @@ class CheckpointSuite:
             store.get(ref, full)
         assert contents(full) == {"mine": b"y"}
 
-    def test_saving_the_same_step_of_a_segment_again_gives_the_first_one(self, tmp_path: Path) -> None:
+    def test_a_second_put_of_a_step_of_a_segment_returns_the_first(self, tmp_path: Path) -> None:
         store = self.make(tmp_path)
         first = store.put(J1, 1, folder(tmp_path / "one", {"net": b"one"}), segment="s1")
         again = store.put(J1, 1, folder(tmp_path / "two", {"net": b"two"}), segment="s1")
@@ -107,7 +107,7 @@ class CheckpointSuite:
         assert not (tmp_path / "back").exists()
         store.get(two, tmp_path / "back")
 
-    def test_a_damaged_checkpoint_is_never_handed_over(self, tmp_path: Path) -> None:
+    def test_a_damaged_checkpoint_is_never_restored(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)
@@ -117,10 +117,10 @@ class CheckpointSuite:
         with pytest.raises(CheckpointMissing, match=r"j1.*step 2.*damaged"):
             store.get(ref, tmp_path / "back")
         left = {path.name for path in tmp_path.iterdir() if path.name not in ("store", "one", "two")}
-        assert left == set(), "nothing of a damaged checkpoint is left lying about"
+        assert left == set(), "no files of a damaged checkpoint are left behind"
         store.get(before, tmp_path / "back")
 
-    def test_another_checkpoint_in_its_place_is_not_taken_for_it(self, tmp_path: Path) -> None:
+    def test_another_checkpoint_of_the_same_name_is_not_restored(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)
@@ -130,7 +130,7 @@ class CheckpointSuite:
         with pytest.raises(CheckpointMissing):
             store.get(ref, tmp_path / "back")
 
-    def test_links_that_lead_out_are_refused(self, tmp_path: Path) -> None:
+    def test_links_out_of_the_folder_are_refused(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)
@@ -142,7 +142,7 @@ class CheckpointSuite:
             (source / "link").unlink()
         assert store.list() == []
 
-    def test_names_that_lead_out_are_refused(self, tmp_path: Path) -> None:
+    def test_names_out_of_the_store_are_refused(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)
@@ -161,7 +161,7 @@ class CheckpointSuite:
                 store.drop(msgspec.structs.replace(ref, name=bad))
         assert store.list() == [ref]
 
-    def test_a_source_that_is_not_there_is_an_error_in_words(self, tmp_path: Path) -> None:
+    def test_a_missing_source_is_a_storage_error(self, tmp_path: Path) -> None:
         import pytest
 
         store = self.make(tmp_path)

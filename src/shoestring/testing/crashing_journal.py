@@ -9,14 +9,14 @@ from shoestring.storage.journal.protocol import Journal
 
 
 class Crash(BaseException):
-    """Stands for kill -9: not an Exception, so that no ordinary handler survives it."""
+    """Simulates kill -9: not an Exception, so that no ordinary handler catches it."""
 
 
 class CrashingJournal:
     """Wraps a journal and raises Crash around the n-th append made through it, counted from 1.
 
     From then on the process counts as dead: clean-up code that still runs can write nothing. With `loses_groups`,
-    entries that nobody waited for are held back until somebody does, and lost in the crash, as on a real disk.
+    entries appended without `wait` are held back until one with `wait` comes, and lost in the crash, as on a real disk.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class CrashingJournal:
         return self.inner.read()
 
     def append(self, entry: Entry, *, wait: bool) -> None:
-        self._must_live()
+        self._check_alive()
         self.appends += 1
         if self.appends == self._crash_before:
             self._crash()
@@ -55,12 +55,12 @@ class CrashingJournal:
             self._crash()
 
     def sync(self) -> None:
-        self._must_live()
+        self._check_alive()
         self._pass_on()
         self.inner.sync()
 
     def close(self) -> None:
-        """Closes the journal inside; what a crash lost stays lost."""
+        """Closes the inner journal; what a crash lost stays lost."""
         if not self.crashed:
             self._pass_on()
         self.inner.close()
@@ -70,7 +70,7 @@ class CrashingJournal:
             self.inner.append(entry, wait=False)
         self._held.clear()
 
-    def _must_live(self) -> None:
+    def _check_alive(self) -> None:
         if self.crashed:
             raise Crash("the controller is dead")
 

@@ -1,4 +1,4 @@
-"""What a backend that runs gangs must do: several worker processes, on one machine or more, that train one trial."""
+"""The laws of gangs: several worker processes, on one machine or more, that train one trial."""
 
 from __future__ import annotations
 
@@ -12,110 +12,110 @@ from shoestring.testing.backend_rig import L0, L1, S0, S1, S2, S3
 class GangLaws(BackendBench):
     """A part of `BackendSuite`."""
 
-    def test_a_gang_learns_what_one_worker_would_from_all_the_data(self, tmp_path: Path) -> None:
+    def test_a_gang_learns_the_same_as_one_worker_on_all_the_data(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "together")
-        story.rent()
+        observed = self.observe(tmp_path, "together")
+        observed.rent()
         for segment, slots in ((S0, 1), (S1, 3)):
-            story.start(segment, until_step=4, slots=slots)
-            ended = story.end_of(segment)
+            observed.start(segment, until_step=4, slots=slots)
+            ended = observed.end_of(segment)
             assert (ended.cause, ended.step) == ("reached", 4), ended.detail
-        alone, all_together = story.metrics(S0), story.metrics(S1)
+        alone, all_together = observed.metrics(S0), observed.metrics(S1)
         assert [step["world_size"] for step in all_together] == [3.0] * 4
         for one, many in zip(alone, all_together, strict=True):
             assert abs(one["loss"] - many["loss"]) < 1e-9
-        assert story.steps(S1) == [1, 2, 3, 4], "only rank 0 reports"
-        assert len(story.told(CheckpointSaved)) == 2, "only rank 0 saves"
-        self.over(story)
+        assert observed.steps(S1) == [1, 2, 3, 4], "only rank 0 reports"
+        assert len(observed.seen(CheckpointSaved)) == 2, "only rank 0 saves"
+        self.finish(observed)
 
-    def test_a_gang_goes_on_wider_and_narrower_from_the_same_checkpoints(self, tmp_path: Path) -> None:
+    def test_a_gang_resumes_with_more_or_fewer_workers_from_the_same_checkpoints(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "together")
-        story.rent()
-        story.start(S3, until_step=6)
-        story.end_of(S3)
+        observed = self.observe(tmp_path, "together")
+        observed.rent()
+        observed.start(S3, until_step=6)
+        observed.end_of(S3)
         ref = None
         for segment, until_step, slots in ((S0, 2, 1), (S1, 4, 2), (S2, 6, 1)):
-            story.start(segment, until_step=until_step, slots=slots, resume_from=ref)
-            story.end_of(segment)
-            ref = story.told(CheckpointSaved)[-1].ref
-        undisturbed = [step["loss"] for step in story.metrics(S3)]
-        moved = [step["loss"] for segment in (S0, S1, S2) for step in story.metrics(segment)]
+            observed.start(segment, until_step=until_step, slots=slots, resume_from=ref)
+            observed.end_of(segment)
+            ref = observed.seen(CheckpointSaved)[-1].ref
+        undisturbed = [step["loss"] for step in observed.metrics(S3)]
+        moved = [step["loss"] for segment in (S0, S1, S2) for step in observed.metrics(segment)]
         assert len(moved) == 6
         for one, other in zip(undisturbed, moved, strict=True):
             assert abs(one - other) < 1e-9
-        self.over(story)
+        self.finish(observed)
 
-    def test_workers_find_their_places_in_the_environment(self, tmp_path: Path) -> None:
+    def test_workers_find_their_ranks_in_the_environment(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "roll_call")
-        story.rent(L0)
-        story.rent(L1)
-        story.start(until_step=1, shares={L0: 1, L1: 2})
-        story.wait_for(SegmentEnded)
-        found = story.metrics(S0)[0]
+        observed = self.observe(tmp_path, "roll_call")
+        observed.rent(L0)
+        observed.rent(L1)
+        observed.start(until_step=1, shares={L0: 1, L1: 2})
+        observed.wait_for(SegmentEnded)
+        found = observed.metrics(S0)[0]
         ranks = [[found[f"{name}_{rank}"] for rank in range(3)] for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")]
         assert ranks == [[0, 1, 2], [0, 0, 1], [1, 2, 2]]
         assert found["slots"] == 3
-        self.over(story)
+        self.finish(observed)
 
-    def test_a_worker_that_fails_fails_its_gang_with_its_last_words(self, tmp_path: Path) -> None:
+    def test_a_failing_worker_fails_its_gang_with_its_error(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "gang_with_a_failure")
-        story.rent()
-        story.start(S0, slots=2, it="raises")
-        ended = story.wait_for(SegmentEnded)
+        observed = self.observe(tmp_path, "gang_with_a_failure")
+        observed.rent()
+        observed.start(S0, slots=2, it="raises")
+        ended = observed.wait_for(SegmentEnded)
         assert (ended.cause, ended.step) == ("failed", 1)
         assert ended.detail.startswith("rank 1: ValueError: a bad batch (user_code.py:")
-        story.start(S1, slots=2, it="is killed")
-        ended = story.end_of(S1)
+        observed.start(S1, slots=2, it="is killed")
+        ended = observed.end_of(S1)
         assert (ended.cause, ended.detail) == ("failed", "rank 1: user code was killed by SIGKILL (out of memory?)")
-        self.over(story)
+        self.finish(observed)
 
-    def test_a_worker_that_has_nothing_more_to_do_may_return(self, tmp_path: Path) -> None:
+    def test_a_worker_other_than_rank_0_may_return_early(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "gang_with_a_failure")
-        story.rent()
-        story.start(slots=2, it="returns")
-        ended = story.wait_for(SegmentEnded)
+        observed = self.observe(tmp_path, "gang_with_a_failure")
+        observed.rent()
+        observed.start(slots=2, it="returns")
+        ended = observed.wait_for(SegmentEnded)
         assert (ended.cause, ended.step) == ("reached", 3)
-        self.over(story)
+        self.finish(observed)
 
-    def test_on_a_notice_to_one_of_its_machines_a_gang_saves_and_leaves(self, tmp_path: Path) -> None:
+    def test_a_gang_saves_and_stops_on_a_notice_to_one_of_its_machines(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "together", revoked={L1: (200.0, 400.0)})
-        story.rent(L0)
-        story.rent(L1)
-        story.start(until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.05)
-        ended = story.wait_for(SegmentEnded)
+        observed = self.observe(tmp_path, "together", revoked={L1: (200.0, 400.0)})
+        observed.rent(L0)
+        observed.rent(L1)
+        observed.start(until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.05)
+        ended = observed.wait_for(SegmentEnded)
         assert ended.cause == "halted", ended.detail
-        assert story.told(CheckpointSaved)[-1].step == ended.step == story.steps()[-1]
-        assert story.wait_for(LeaseEnded).lease == L1
-        assert list(story.backend.inventory()) == [L0]
-        assert not self.left_running(story), "the other workers may be waiting for one that has left"
-        self.over(story)
+        assert observed.seen(CheckpointSaved)[-1].step == ended.step == observed.steps()[-1]
+        assert observed.wait_for(LeaseEnded).lease == L1
+        assert list(observed.backend.inventory()) == [L0]
+        assert not self.left_running(observed), "the other workers may wait for one that has stopped"
+        self.finish(observed)
 
     def test_a_gang_is_lost_with_any_of_its_machines(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "together", revoked={L1: (200.0, 200.0)})
-        story.rent(L0)
-        story.rent(L1)
-        story.start(until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.01)
-        ended = story.wait_for(SegmentEnded)
+        observed = self.observe(tmp_path, "together", revoked={L1: (200.0, 200.0)})
+        observed.rent(L0)
+        observed.rent(L1)
+        observed.start(until_step=10_000, shares={L0: 1, L1: 1}, step_s=0.01)
+        ended = observed.wait_for(SegmentEnded)
         assert ended.cause == "lost"
-        assert story.wait_for(LeaseEnded).cause == "revoked"
-        assert not self.left_running(story)
-        self.over(story)
+        assert observed.wait_for(LeaseEnded).cause == "revoked"
+        assert not self.left_running(observed)
+        self.finish(observed)
 
     def test_a_halted_gang_saves_and_stops(self, tmp_path: Path) -> None:
         self.needs_gangs()
-        story = self.story(tmp_path, "together")
-        story.rent()
-        story.start(until_step=10_000, slots=2, step_s=0.01)
-        story.wait_for(JobReported)
-        story.backend.signal(S0, "halt", 1000.0)
-        ended = story.wait_for(SegmentEnded)
+        observed = self.observe(tmp_path, "together")
+        observed.rent()
+        observed.start(until_step=10_000, slots=2, step_s=0.01)
+        observed.wait_for(JobReported)
+        observed.backend.signal(S0, "halt", 1000.0)
+        ended = observed.wait_for(SegmentEnded)
         assert ended.cause == "halted", ended.detail
-        assert story.told(CheckpointSaved)[-1].step == ended.step
-        assert not self.left_running(story)
-        self.over(story)
+        assert observed.seen(CheckpointSaved)[-1].step == ended.step
+        assert not self.left_running(observed)
+        self.finish(observed)

@@ -1,4 +1,4 @@
-"""JournalSuite: what every journal must do, to be run on your own.
+"""JournalSuite: the laws of journals, as tests to run on your own.
 
 class TestMine(JournalSuite):
     def make(self, tmp_path):
@@ -19,28 +19,28 @@ from shoestring.storage.journal.protocol import Journal
 
 
 class JournalSuite:
-    """Subclass it, give `make`, and pytest does the rest."""
+    """Subclass it, define `make`, and run pytest."""
 
     refuses_a_second_writer = True
-    """False for a journal that cannot be reached by a second process anyway."""
+    """False for a journal that a second process cannot reach."""
 
     def make(self, tmp_path: Path) -> Journal:
-        """Open the journal kept in `tmp_path` for writing, making it the first time."""
+        """Open the journal in `tmp_path` for writing, creating it the first time."""
         raise NotImplementedError
 
     def usurp(self, tmp_path: Path, holder: Journal) -> Journal:
-        """Open it again although `holder` has it, past every lock: what a network split would do."""
+        """Open it again although `holder` has it, past every lock, as after a network partition."""
         import pytest
 
         del tmp_path, holder
-        pytest.skip("this journal says of no way to get past its lock")
+        pytest.skip("the suite of this journal does not define `usurp`")
 
     def test_a_new_journal_is_empty(self, tmp_path: Path) -> None:
         journal = self.make(tmp_path)
         assert list(journal.read()) == []
         journal.close()
 
-    def test_what_was_appended_is_read_by_the_next_controller(self, tmp_path: Path) -> None:
+    def test_the_next_controller_reads_all_entries(self, tmp_path: Path) -> None:
         written = [entry(1), busy_entry(2), entry(3)]
         journal = self.make(tmp_path)
         for one in written:
@@ -64,7 +64,7 @@ class JournalSuite:
         assert math.isnan(read.event.metrics.pop("loss"))
         assert read.event.metrics == {"up": math.inf, "down": -math.inf, "fine": 0.1}
 
-    def test_entries_nobody_waited_for_are_there_after_sync_and_close(self, tmp_path: Path) -> None:
+    def test_entries_appended_without_wait_are_there_after_sync_and_close(self, tmp_path: Path) -> None:
         written = [entry(seq) for seq in range(1, 351)]
         journal = self.make(tmp_path)
         for one in written[:300]:
@@ -78,7 +78,7 @@ class JournalSuite:
         assert list(journal.read()) == written
         journal.close()
 
-    def test_the_next_controller_goes_on_where_the_last_one_stopped(self, tmp_path: Path) -> None:
+    def test_the_next_controller_continues_where_the_last_one_stopped(self, tmp_path: Path) -> None:
         for seq in range(1, 6):
             journal = self.make(tmp_path)
             assert [one.seq for one in journal.read()] == list(range(1, seq))
@@ -117,7 +117,7 @@ class JournalSuite:
             journal.close()
         assert epochs == sorted(set(epochs))
 
-    def test_a_second_controller_is_turned_away_while_the_first_lives(self, tmp_path: Path) -> None:
+    def test_a_second_controller_is_refused_while_the_first_runs(self, tmp_path: Path) -> None:
         import pytest
 
         if not self.refuses_a_second_writer:
@@ -130,7 +130,7 @@ class JournalSuite:
         first.close()
         self.make(tmp_path).close()
 
-    def test_a_controller_that_lost_its_journal_can_write_no_more(self, tmp_path: Path) -> None:
+    def test_a_controller_that_lost_its_journal_cannot_write(self, tmp_path: Path) -> None:
         import pytest
 
         first = self.make(tmp_path)

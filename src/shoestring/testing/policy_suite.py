@@ -1,12 +1,12 @@
-"""PolicySuite: what every policy must keep to, checked on whole simulated studies with revocations and failures.
+"""PolicySuite: the laws of policies, checked on whole simulated studies with revocations and failures.
 
     class TestMySearch(PolicySuite):
         def policies(self, spec):
             return bundle(MySearch(), Options(spec))
 
-`policies` gives all policies of a run in their order, with the ones to be tested among them; it is called again for
-every controller, as after a crash. A run is then taken apart turn by turn: each event is told once more to new
-policies and a state rebuilt from the journal, and the decisions must be those on record.
+`policies` returns all policies of a run in their order, with the ones to test among them; it is called again for every
+controller, as after a crash. A run is then checked turn by turn: new policies get each event again, with a state
+rebuilt from the journal, and their decisions must be the recorded ones.
 """
 
 from __future__ import annotations
@@ -43,41 +43,41 @@ FORBIDDEN = frozenset(
     {"time", "datetime", "os", "sys", "threading", "multiprocessing", "asyncio", "subprocess", "socket", "logging"}
     | {"secrets", "uuid"}
 )
-NOT_COMPARED = frozenset({"feed", "memos", "taken"})
-"""Not the state of the run: where prices come from, what policies may keep, what step() itself notes down."""
+NOT_COMPARED = frozenset({"feed", "memos", "decided"})
+"""Not the state of the run: the price feed, caches of policies, and what step() itself records."""
 
 
 class PolicySuite:
     spec: RunSpec = SPEC
     """The study that is simulated; override it if the policies need another."""
     seeds: Sequence[int] = (1, 2, 3)
-    """Each gives another market, other revocations and other failures."""
+    """Each gives a different market, with different revocations and failures."""
 
     def policies(self, spec: RunSpec) -> Sequence[Policy]:
-        raise NotImplementedError("give the policies of a run, in their order")
+        raise NotImplementedError("return the policies of a run, in their order")
 
     # -- the contract ----------------------------------------------------------------------------------------------
-    def test_each_policy_says_what_wakes_it(self) -> None:
+    def test_each_policy_declares_what_wakes_it(self) -> None:
         for policy in self.policies(self.spec):
             assert isinstance(policy.wants, frozenset), f"{_name(policy)}.wants is no frozenset"
             for waker in policy.wants:
                 assert issubclass(waker, Event | Decision), f"{_name(policy)} wants {waker!r}: no event, no decision"
 
-    def test_no_policy_asks_a_clock_or_the_outside(self) -> None:
+    def test_no_policy_imports_a_clock_or_io(self) -> None:
         for policy in self.policies(self.spec):
             reached = _imports(sys.modules[type(policy).__module__]) & FORBIDDEN
             assert not reached, (
-                f"{_name(policy)} imports {', '.join(sorted(reached))}: time and chance are in the state"
+                f"{_name(policy)} imports {', '.join(sorted(reached))}: time and randomness come from the state"
             )
 
-    def test_every_study_ends_and_every_decision_says_why(self) -> None:
+    def test_every_study_ends_and_every_decision_has_a_why(self) -> None:
         for study in self._studies:
             assert study.state.concluded
             for entry in study.entries:
                 for decision in entry.decisions:
                     assert decision.why.strip(), f"{type(decision).__name__} of entry {entry.seq} without a why"
 
-    def test_the_state_is_only_read(self) -> None:
+    def test_policies_do_not_write_to_the_state(self) -> None:
         for seed in self.seeds:
             self._play(seed, [_Watched(policy) for policy in self.policies(self.spec)])
 
@@ -85,24 +85,24 @@ class PolicySuite:
         for study in self._studies:
             assert self._play(study.seed, self.policies(self.spec)).entries == study.entries
 
-    def test_nothing_is_remembered_outside_the_state(self) -> None:
-        """A controller that took over at any entry decides as the one that saw everything."""
+    def test_policies_keep_nothing_outside_the_state(self) -> None:
+        """A controller that takes over at any entry decides as the one that processed all entries."""
         for study in self._studies:
             for index, entry in enumerate(study.entries):
                 state = study.state_before(index)
                 decided = step(state, entry.event, PolicyChain(self.policies(self.spec)), BudgetAndDeadline())
-                assert decided == entry.decisions, f"decided otherwise after a restart before entry {entry.seq}"
+                assert decided == entry.decisions, f"different decisions after a restart before entry {entry.seq}"
 
-    def test_events_that_come_late_or_twice_are_survived(self) -> None:
+    def test_late_and_repeated_events_do_no_harm(self) -> None:
         for study in self._studies:
             rng = random.Random(study.seed)
-            told = [entry.event for entry in study.entries if not isinstance(entry.event, RunStarted)]
+            events = [entry.event for entry in study.entries if not isinstance(entry.event, RunStarted)]
             for _ in range(40):
                 state = study.state_before(rng.randrange(1, len(study.entries)))
-                bench = PolicyChain(self.policies(self.spec))
-                for event in rng.choices(told, k=5):
-                    if not state.concluded and _could_be_heard(state, event):
-                        step(state, event, bench, BudgetAndDeadline())
+                chain = PolicyChain(self.policies(self.spec))
+                for event in rng.choices(events, k=5):
+                    if not state.concluded and _is_possible(state, event):
+                        step(state, event, chain, BudgetAndDeadline())
 
     # -- the studies -----------------------------------------------------------------------------------------------
     @cached_property
@@ -128,7 +128,7 @@ class _Study:
 
 
 class _Watched:
-    """The policy, with the state compared whenever it has had it in its hands."""
+    """A policy, with the state compared before and after each decision."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -150,8 +150,8 @@ def _snapshot(view: RunView) -> str:
     return repr({name: value for name, value in vars(view._state).items() if name not in NOT_COMPARED})
 
 
-def _could_be_heard(state: RunState, event: Event) -> bool:
-    """News of a job or machine can come late or twice, but not before there is such a job or machine."""
+def _is_possible(state: RunState, event: Event) -> bool:
+    """Events of a job can come late or twice, but not before the job exists."""
     job = getattr(event, "job", None)
     return job is None or job in state.jobs
 

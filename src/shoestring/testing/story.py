@@ -1,4 +1,4 @@
-"""A run told as a story: this happened, so this was decided. For tests of policies, with nothing mocked but the market.
+"""Tests of policies as event sequences: this happened, so this was decided. Nothing is mocked but the market.
 
     run = story(OnNotice(), lease="l0", job="j0", running_since=0.0)
     assert run.tell(RevocationNoticed(at=50.0, lease="l0", gone_at=170.0)) == [HaltSegment(segment="s0", ...)]
@@ -37,7 +37,7 @@ from shoestring.kernel.view import RunView
 from shoestring.space.space import Float, Space
 
 SPOT = Offer(provider="aws", zone="a", machine="small", spot=True)
-KEPT = Offer(provider="aws", zone="a", machine="small", spot=False)
+ON_DEMAND_OFFER = Offer(provider="aws", zone="a", machine="small", spot=False)
 SPOT_USD_PER_HOUR = 0.3
 ON_DEMAND_USD_PER_HOUR = 1.0
 SPEC = RunSpec(
@@ -50,14 +50,14 @@ SPEC = RunSpec(
     deadline_s=6 * 3600.0,
     listings=tuple(
         Listing(offer=offer, vcpus=2, memory_gb=8, on_demand_usd_per_hour=ON_DEMAND_USD_PER_HOUR)
-        for offer in (SPOT, KEPT)
+        for offer in (SPOT, ON_DEMAND_OFFER)
     ),
     max_machines=4,
 )
 
 
 class ConstantPrices:
-    """A market in which nothing ever changes."""
+    """A market with constant prices."""
 
     def __init__(self, usd_per_hour: Mapping[Offer, float]) -> None:
         self._usd_per_hour = usd_per_hour
@@ -70,20 +70,20 @@ class ConstantPrices:
 
 
 def usual_prices(listings: Sequence[Listing]) -> ConstantPrices:
-    """Spot machines for three tenths of the list price."""
+    """Spot machines at 30 % of the on-demand price."""
     share = SPOT_USD_PER_HOUR / ON_DEMAND_USD_PER_HOUR
     return ConstantPrices({x.offer: x.on_demand_usd_per_hour * (share if x.offer.spot else 1.0) for x in listings})
 
 
 class Story:
-    """Real events and decisions through the real step(), kept as a journal that can be replayed."""
+    """Events and decisions through the real step(), recorded as a journal that can be replayed."""
 
     def __init__(self, *policies: Policy, spec: RunSpec = SPEC, guard: Guard | None = None) -> None:
         self.spec = spec
         self.feed = usual_prices(spec.listings)
         self.state = RunState(self.feed)
         self.entries: list[Entry] = []
-        self._bench = PolicyChain(policies)
+        self._chain = PolicyChain(policies)
         self._guard = guard or BudgetAndDeadline()
 
     @property
@@ -91,23 +91,21 @@ class Story:
         return RunView(self.state)
 
     def begin(self) -> list[d.Decision]:
-        """The run starts, and the policies hear of it."""
+        """The run starts: what do the policies decide?"""
         return self.tell(e.RunStarted(at=0.0, spec=self.spec, seed=self.spec.seed))
 
     def tell(self, event: e.Event) -> list[d.Decision]:
         """This happened: what do the policies decide?"""
-        return self._turn(event, self._bench)
+        return self._turn(event, self._chain)
 
     def happened(self, *events: e.Event) -> None:
-        """These happened, and nobody was asked."""
+        """These happened; the policies do not get them."""
         for event in events:
             self._turn(event, PolicyChain([]))
 
     def order(self, *decisions: d.Decision) -> list[d.Decision]:
-        """The storyteller decides, through the guard; the policies are not asked."""
-        return self._turn(
-            e.TimerFired(at=max(0.0, self.state.now), name="story"), PolicyChain([_Storyteller(decisions)])
-        )
+        """The test decides, through the guard; the policies do not."""
+        return self._turn(e.TimerFired(at=max(0.0, self.state.now), name="story"), PolicyChain([_Scripted(decisions)]))
 
     def replayed(self) -> RunState:
         """The state as a new controller would find it in the journal."""
@@ -116,17 +114,17 @@ class Story:
             replay(state, entry)
         return state
 
-    # -- scenes ----------------------------------------------------------------------------------------------------
+    # -- set-up ----------------------------------------------------------------------------------------------------
     def add(
         self, job: str, *, until_step: int | None = None, slots: int = 1, fraction: float = 1.0, **tags: int
     ) -> None:
-        """A job is on the books, and waits if it is to reach a step."""
+        """Add a job, waiting if it has a target step."""
         self.order(d.AddJob(job=JobId(job), config={"x": 0.5}, tags=dict(tags), fraction=fraction, why="the story"))
         if until_step is not None:
             self.order(d.RunJob(job=JobId(job), until_step=until_step, slots=slots, why="the story"))
 
     def rent(self, lease: str, *, offer: Offer = SPOT, end_by: float | None = None) -> None:
-        """A machine is asked for and granted at once."""
+        """A machine is requested and granted at once."""
         until = self.state.now + self.spec.slice_s if end_by is None else end_by
         self.order(d.RequestLease(lease=LeaseId(lease), offer=offer, end_by=until, why="the story"))
         self.happened(e.LeaseGranted(at=self.state.now, lease=LeaseId(lease)))
@@ -151,14 +149,14 @@ class Story:
         self.happened(e.SegmentStarted(at=since, segment=SegmentId(segment)))
 
     def report(self, job: str, step: int, value: float) -> e.JobReported:
-        """A report of a running job, to be told."""
+        """A report of a running job, to pass to `tell`."""
         running = self.state.jobs[JobId(job)]
         assert running.segment is not None, f"{job} is not running"
         metrics = {self.spec.metric or "loss": value}
         return e.JobReported(at=self.state.now, segment=running.segment, job=running.id, step=step, metrics=metrics)
 
     def snapshot(self, job: str, fraction: float, value: float, *, step: int = 0) -> e.SnapshotReported:
-        """What a running job says of a smaller part of the data, to be told."""
+        """A snapshot of a running job on a smaller data fraction, to pass to `tell`."""
         running = self.state.jobs[JobId(job)]
         assert running.segment is not None, f"{job} is not running"
         return e.SnapshotReported(
@@ -171,7 +169,7 @@ class Story:
         )
 
     def save(self, job: str, step: int) -> e.CheckpointSaved:
-        """A checkpoint of a running job, to be told."""
+        """A checkpoint of a running job, to pass to `tell`."""
         running = self.state.jobs[JobId(job)]
         assert running.segment is not None, f"{job} is not running"
         ref = checkpoint(job, step, name=f"{job}/{running.segment}-{step}")
@@ -186,8 +184,8 @@ class Story:
         reached = running.until_step if step is None else step
         return self.tell(e.SegmentEnded(at=self.state.now, segment=running.segment, step=reached, cause=cause))
 
-    def _turn(self, event: e.Event, bench: PolicyChain) -> list[d.Decision]:
-        decisions = step(self.state, event, bench, self._guard)
+    def _turn(self, event: e.Event, chain: PolicyChain) -> list[d.Decision]:
+        decisions = step(self.state, event, chain, self._guard)
         self.entries.append(Entry(seq=self.state.seq, event=event, decisions=decisions))
         return [replace(decision, id=DecisionId("")) for decision in decisions]
 
@@ -201,7 +199,7 @@ def story(
     running_since: float | None = None,
     offer: Offer = SPOT,
 ) -> Story:
-    """A run that has begun, with a machine, a job, and the one running on the other if it is said since when."""
+    """A started run, optionally with a lease, a job, and (with `running_since`) the job running on the lease."""
     run = Story(*policies, spec=spec, guard=guard)
     run.happened(e.RunStarted(at=0.0, spec=spec, seed=spec.seed))
     if lease is not None:
@@ -210,7 +208,7 @@ def story(
         run.add(job, until_step=spec.max_steps)
     if running_since is not None:
         assert lease is not None, "a job runs on a lease"
-        assert job is not None, "it is a job that runs"
+        assert job is not None, "a lease runs a job"
         run.start("s0", job, lease, running_since=running_since)
     return run
 
@@ -220,8 +218,8 @@ def checkpoint(job: str, step: int, *, name: str = "") -> CheckpointRef:
 
 
 @dataclass(frozen=True)
-class _Storyteller:
-    """A policy that decides what the story says."""
+class _Scripted:
+    """A policy with the decisions of the test."""
 
     decisions: tuple[d.Decision, ...]
     wants: ClassVar[frozenset[Waker]] = frozenset({e.TimerFired})

@@ -1,4 +1,4 @@
-"""Training functions for testing backends: tiny, without any library, each with one habit."""
+"""Training functions for testing backends: tiny, without any library, each with one behaviour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoestring.trial import Trial
 
 
 def train(trial: Trial) -> None:
-    """Well behaved: goes on from its checkpoint, reports, saves. The loss tells how many steps were really trained."""
+    """Well behaved: resumes from its checkpoint, reports, saves. The loss shows how many steps were really trained."""
     trained = int((trial.checkpoint / "trained").read_text()) if trial.checkpoint else 0
     for _ in trial.steps():
         time.sleep(float(str(trial.get("step_s", 0.0))))
@@ -25,19 +25,19 @@ def train(trial: Trial) -> None:
 
 
 def sampled(trial: Trial) -> None:
-    """Trains on its share of 100 samples. The loss tells which those are; smaller parts are told of on the way."""
-    for part in trial.fractions:
-        trial.report(loss=_told_apart(trial, part), fraction=part)
+    """Trains on its fraction of 100 samples. The loss identifies them; snapshots of smaller fractions come first."""
+    for fraction in trial.fractions:
+        trial.report(loss=_fingerprint(trial, fraction), fraction=fraction)
     for _ in trial.steps():
         time.sleep(float(str(trial.get("step_s", 0.0))))
-        trial.report(loss=_told_apart(trial, trial.fraction), fraction=trial.fraction)
+        trial.report(loss=_fingerprint(trial, trial.fraction), fraction=trial.fraction)
         with trial.save() as folder:
             if folder:
                 (folder / "state").touch()
 
 
-def _told_apart(trial: Trial, fraction: float) -> float:
-    """A number for a set of samples, and hardly another's."""
+def _fingerprint(trial: Trial, fraction: float) -> float:
+    """A number that identifies a set of samples."""
     return float(sum(index**2 for index in trial.subsample(100, fraction).tolist()))
 
 
@@ -49,7 +49,7 @@ def forgetful(trial: Trial) -> None:
 
 
 def hung(trial: Trial) -> None:
-    """Reports one step, then never comes back, and leaves a child behind that would outlive it."""
+    """Reports one step, then hangs, with a child process that would outlive it."""
     trial.report(loss=1.0)
     if os.fork() == 0:
         time.sleep(600)
@@ -65,19 +65,19 @@ def broken(trial: Trial) -> None:
 
 
 def silent(trial: Trial) -> None:
-    """Reports, but not what the study is about."""
+    """Reports, but not the study's metric."""
     for _ in trial.steps():
         trial.report(accuracy=0.5)
 
 
 def plain(trial: Trial) -> None:
-    """Knows nothing of steps."""
+    """Uses no steps."""
     assert trial.id
 
 
 def together(trial: Trial) -> None:
-    """Fits a line to points, of which each worker of a gang sees its share; their gradients are averaged. The loss is
-    that of one worker who sees all the points, and a checkpoint says nothing of how many there were."""
+    """Fits a line to points, of which each worker of a gang has its share; their gradients are averaged. The loss is
+    that of one worker with all the points, and a checkpoint does not depend on the number of workers."""
     workers = Workers(trial)
     points = [(x / 4, 3 * x / 4 - 1) for x in range(12)]
     mine = points[workers.rank :: workers.world_size]
@@ -97,7 +97,7 @@ def together(trial: Trial) -> None:
 
 
 def roll_call(trial: Trial) -> None:
-    """Tells what each worker of a gang finds in its environment."""
+    """Reports what each worker of a gang finds in its environment."""
     names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     assert (trial.rank, trial.world_size) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
     workers = Workers(trial)
@@ -105,13 +105,13 @@ def roll_call(trial: Trial) -> None:
         found: dict[str, float] = {}
         for rank in range(workers.world_size):
             mine = [float(os.environ[name]) if workers.rank == rank else 0.0 for name in names]
-            said = [workers.world_size * number for number in workers.mean(mine)]
-            found |= {f"{name}_{rank}": number for name, number in zip(names, said, strict=True)}
+            values = [workers.world_size * number for number in workers.mean(mine)]
+            found |= {f"{name}_{rank}": number for name, number in zip(names, values, strict=True)}
         trial.report(step=None, loss=0.0, slots=trial.slots, **found)
 
 
 def gang_with_a_failure(trial: Trial) -> None:
-    """In the second step the last worker raises, is killed or returns, as it is told; the others never come back."""
+    """In the second step the last worker raises, is killed or returns, as configured; the others hang."""
     workers = Workers(trial)
     for step in trial.steps():
         trial.report(loss=float(step))
@@ -128,7 +128,7 @@ def gang_with_a_failure(trial: Trial) -> None:
 
 
 class Workers:
-    """The workers of a gang, who meet at the address in their environment: rank 0 lets the others in and does sums."""
+    """The workers of a gang, connected at the address in their environment: rank 0 accepts the others and averages."""
 
     def __init__(self, trial: Trial) -> None:
         self.rank, self.world_size = trial.rank, trial.world_size
@@ -137,10 +137,10 @@ class Workers:
             return
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         if self.rank:
-            self._lines = [_knock(host, port)]
+            self._lines = [_connect(host, port)]
             print(self.rank, file=self._lines[0], flush=True)
         else:
-            self._lines = _let_in(port, self.world_size - 1)
+            self._lines = _accept(port, self.world_size - 1)
             self._lines.sort(key=lambda line: int(line.readline()))  # sums of floats depend on the order
 
     def mean(self, numbers: list[float]) -> list[float]:
@@ -155,14 +155,14 @@ class Workers:
         return mean
 
 
-def _let_in(port: int, others: int) -> list[TextIO]:
-    with socket.create_server(("", port)) as door:
-        return [door.accept()[0].makefile("rw") for _ in range(others)]
+def _accept(port: int, others: int) -> list[TextIO]:
+    with socket.create_server(("", port)) as server:
+        return [server.accept()[0].makefile("rw") for _ in range(others)]
 
 
-def _knock(host: str, port: int) -> TextIO:
+def _connect(host: str, port: int) -> TextIO:
     while True:
         try:
             return socket.create_connection((host, port)).makefile("rw")
         except ConnectionRefusedError:
-            time.sleep(0.01)  # rank 0 is not there yet
+            time.sleep(0.01)  # rank 0 does not listen yet

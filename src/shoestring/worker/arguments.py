@@ -13,10 +13,10 @@ from shoestring.worker.report import REPORTS
 
 
 def fill(command: Sequence[str], config: Config, provided: Mapping[str, str]) -> list[str]:
-    """The arguments with each {name} replaced, one by one: no shell ever sees them. {{ and }} are braces.
+    """The arguments with each {name} replaced, one by one, without a shell. {{ and }} are braces.
 
-    The names were checked when the spec was made, so one that is neither a parameter of this trial nor provided is a
-    conditional parameter that does not apply: nothing stands in its place.
+    The names were checked with the spec, so one that is neither a parameter of this trial nor provided is a conditional
+    parameter that does not apply: it is replaced by nothing.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -38,8 +38,8 @@ def as_text(value: Value) -> str:
 LAST_LINE = "last_line.txt"
 
 
-class Desk:
-    """The folder in which a program finds its parameters and leaves its checkpoints, and its last word."""
+class ProgramFiles:
+    """The files through which a program gets its parameters, saves checkpoints and reports, and its last output."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,13 +48,13 @@ class Desk:
         self.reports = folder / "reports.jsonl"
         self.last_line = folder / LAST_LINE
 
-    def lay_out(self, config: Config) -> None:
+    def create(self, config: Config) -> None:
         self.save_to.mkdir(parents=True, exist_ok=True)
         self.params.write_text(json.dumps(config))
         self.reports.touch()
 
     def provided(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """What a command may name in braces beside its parameters; see `commandline.PROVIDED`."""
+        """What a command may name in braces besides its parameters; see `placeholders.PROVIDED`."""
         return {
             "params": str(self.params),
             "checkpoint": environment.get("SHOESTRING_CHECKPOINT", ""),

@@ -1,4 +1,4 @@
-"""Running any program: parameters in, JSON lines out, SIGTERM when it is time to leave."""
+"""Running any program: parameters in, JSON lines out, SIGTERM when it has to stop."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import IO
 from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import ReportError, TrialHost
-from shoestring.worker.arguments import Desk, fill
+from shoestring.worker.arguments import ProgramFiles, fill
 from shoestring.worker.process_identity import family
-from shoestring.worker.report import LONGEST_LINE, Announced, Passed, ReportedStep, understand
+from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line
 from shoestring.worker.run_function import FunctionOutcome, never_reported
-from shoestring.worker.subsampling import FractionError, among
+from shoestring.worker.subsampling import FractionError, matching
 
 _LOOK_EVERY_S = 0.05
-_LAST_WORDS = 64
-"""Reads of 64 kB after a program has ended: something it left behind may hold its output open and talk for ever."""
+_READS_AFTER_END = 64
+"""Reads of 64 kB after a program has ended: a process it left behind may hold its output open and write for ever."""
 _LONGEST_LAST_LINE = 500
-_PATIENCE_S = 10.0
-"""What a program that trains past its goal has, to save and stop, before it is killed."""
+_GRACE_S = 10.0
+"""Seconds for a program that trains past its target step to save and stop, before it is killed."""
 
 
 class CommandRun:
@@ -37,7 +37,7 @@ class CommandRun:
         self,
         *,
         host: TrialHost,
-        desk: Desk,
+        files: ProgramFiles,
         config: Config,
         until_step: int,
         first_step: int,
@@ -48,7 +48,7 @@ class CommandRun:
         own_group: bool,
     ) -> None:
         self._host = host
-        self._desk = desk
+        self._files = files
         self._config = config
         self._until_step = until_step
         self._step = self._first_step = first_step
@@ -56,20 +56,20 @@ class CommandRun:
         self._fraction, self._fractions = fraction, fractions
         self._log = log
         self._own_group = own_group
-        """Is the program to be a process group of its own? In a worker it belongs to the worker's, and ends with it."""
+        """Does the program get a process group of its own? In a worker it belongs to the worker's, and ends with it."""
         self._names: set[str] = set()
         self._warnings: list[str] = []
         self._last_error_line = b""
         self._last_line = b""
-        """Of its standard output, reports left out: what a program that knows nothing of us has to say."""
+        """Of its standard output, without reports: the result of a program that does not report."""
         self._terminated_at: float | None = None
-        self._told_to_leave = False
+        self._must_leave = False
         self._reports_read = 0
 
     def run(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> FunctionOutcome:
         try:
-            self._desk.lay_out(self._config)
-            arguments = fill(command, self._config, self._desk.provided(environment))
+            self._files.create(self._config)
+            arguments = fill(command, self._config, self._files.provided(environment))
             program = subprocess.Popen(
                 arguments,
                 cwd=folder,
@@ -82,9 +82,9 @@ class CommandRun:
         except OSError as error:
             return FunctionOutcome("failed", self._step, _cannot_start(command[0], folder, error))
         try:
-            self._listen(program)
+            self._read_output(program)
             self._keep_last_line()
-            return self._ending(program.wait())
+            return self._outcome(program.wait())
         except ShoestringError as error:
             return FunctionOutcome("failed", self._step, f"{error} ({error.hint})" if error.hint else str(error))
         finally:
@@ -92,83 +92,83 @@ class CommandRun:
             program.stdout.close()  # type: ignore[union-attr]
             program.stderr.close()  # type: ignore[union-attr]
 
-    def _listen(self, program: subprocess.Popen[bytes]) -> None:
+    def _read_output(self, program: subprocess.Popen[bytes]) -> None:
         unfinished = {program.stdout: b"", program.stderr: b""}
         with selectors.DefaultSelector() as ready:
             for stream in unfinished:
                 ready.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
-            exit_reason = _LAST_WORDS
-            while exit_reason:
-                over = program.poll() is not None  # looked at first: what it printed last is still to be read
-                heard = False
+            reads_left = _READS_AFTER_END
+            while reads_left:
+                over = program.poll() is not None  # checked first: its last output is still to be read
+                read_any = False
                 for key, _ in ready.select(0 if over else _LOOK_EVERY_S):
                     stream = key.fileobj  # type: ignore[assignment]
                     chunk = os.read(key.fd, 1 << 16)
                     if not chunk:
                         ready.unregister(stream)  # type: ignore[arg-type]
                         continue
-                    heard = True
+                    read_any = True
                     self._log.write(chunk)
                     *whole, rest = (unfinished[stream] + chunk).split(b"\n")
                     unfinished[stream] = rest[-LONGEST_LINE:]
-                    self._hear(whole, stream is program.stderr)
+                    self._read_lines(whole, stream is program.stderr)
                 self._log.flush()
                 self._read_reports()
                 if not over:
-                    self._look_after(program)
-                    if not ready.get_map():  # it closed its output and lives on
+                    self._stop_if_due(program)
+                    if not ready.get_map():  # it closed its output and still runs
                         time.sleep(_LOOK_EVERY_S)
                 else:
-                    exit_reason = exit_reason - 1 if heard else 0
+                    reads_left = reads_left - 1 if read_any else 0
             for stream, rest in unfinished.items():
-                self._hear([rest], stream is program.stderr)
+                self._read_lines([rest], stream is program.stderr)
 
-    def _hear(self, lines: list[bytes], is_error: bool) -> None:
+    def _read_lines(self, lines: list[bytes], is_error: bool) -> None:
         for line in lines:
             if is_error:
                 self._last_error_line = line.strip() or self._last_error_line
-            elif not self._take(line):
+            elif not self._handle_line(line):
                 self._last_line = line.strip() or self._last_line
 
     def _keep_last_line(self) -> None:
         if self._last_line:
-            with suppress(OSError):  # a full disk: it is not worth a job that is done
-                self._desk.last_line.write_bytes(self._last_line[:_LONGEST_LAST_LINE])
+            with suppress(OSError):  # a full disk: no reason to fail a finished job
+                self._files.last_line.write_bytes(self._last_line[:_LONGEST_LAST_LINE])
 
     def _read_reports(self) -> None:
-        with self._desk.reports.open("rb") as file:
+        with self._files.reports.open("rb") as file:
             file.seek(self._reports_read)
-            said = file.read()
-        whole = said.rfind(b"\n") + 1
+            text = file.read()
+        whole = text.rfind(b"\n") + 1
         self._reports_read += whole
-        for line in said[:whole].splitlines():
-            self._take(line)
+        for line in text[:whole].splitlines():
+            self._handle_line(line)
 
-    def _take(self, line: bytes) -> bool:
-        """Was it meant for us?"""
+    def _handle_line(self, line: bytes) -> bool:
+        """Handle a line; False if it is not a report."""
         try:
-            match understand(line, self._metric, self._step + 1, self._fraction):
+            match parse_line(line, self._metric, self._step + 1, self._fraction):
                 case ReportedStep(step, metrics):
                     self._names.update(metrics)
                     self._step = max(self._step, step)
                     if step <= self._until_step:
                         self._host.reported(step, metrics)
-                case Passed(step, part, metrics):
-                    wanted = among(self._fractions, part)
+                case ReportedSnapshot(step, fraction, metrics):
+                    wanted = matching(self._fractions, fraction)
                     if wanted is not None:
                         self._host.snapshot(step, wanted, metrics)
-                case Announced(name, step):
-                    self._put_away(name, step)
+                case SavedFile(name, step):
+                    self._store(name, step)
                 case None:
                     return False
         except (ReportError, FractionError) as error:
             self._warnings.append(str(error))
         return True
 
-    def _put_away(self, name: str, step: int) -> None:
-        """Move what was announced out of the program's reach, and store it. A file becomes a folder with it inside."""
+    def _store(self, name: str, step: int) -> None:
+        """Move what was saved out of the program's reach, and store it. A file becomes a folder with the file in it."""
         began = time.monotonic()
-        home = self._desk.save_to.resolve()
+        home = self._files.save_to.resolve()
         source = (home / name).resolve()
         if home not in source.parents or not source.exists():
             raise ReportError(f"{name!r} was announced as saved, but is not in SHOESTRING_SAVE_TO")
@@ -183,21 +183,21 @@ class CommandRun:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _look_after(self, program: subprocess.Popen[bytes]) -> None:
+    def _stop_if_due(self, program: subprocess.Popen[bytes]) -> None:
         now = time.monotonic()
         if self._terminated_at is None:
-            self._told_to_leave = self._host.leaving()
-            if self._told_to_leave or self._step > self._until_step:
+            self._must_leave = self._host.leaving()
+            if self._must_leave or self._step > self._until_step:
                 self._terminated_at = now
                 self._send(program, signal.SIGTERM)
-        elif not self._told_to_leave and now - self._terminated_at > _PATIENCE_S:
+        elif not self._must_leave and now - self._terminated_at > _GRACE_S:
             self._kill(program)
         else:
-            self._host.leaving()  # inline, this is where a machine that is gone takes its program with it
+            self._host.leaving()  # inline, this raises MachineGone, which ends the program
 
     def _send(self, program: subprocess.Popen[bytes], number: signal.Signals) -> None:
-        """To the program and all it started: a shell script that dies alone would leave its child without a word. Not
-        to a group it shares: the other workers of a gang must answer it until it has saved."""
+        """To the program and all it started: a shell script that dies alone would leave its child without the signal.
+        Not to a shared group: the other workers of a gang must answer it until it has saved."""
         if program.poll() is not None:
             return
         if self._own_group:
@@ -207,35 +207,35 @@ class CommandRun:
             try:
                 os.kill(pid, number)
             except ProcessLookupError:
-                pass  # ended in this very moment
+                pass  # it has just ended
 
     def _kill(self, program: subprocess.Popen[bytes]) -> None:
         if self._own_group:
             try:
                 os.killpg(program.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                pass  # all of it has ended already
+                pass  # all of them have ended
         elif program.poll() is None:
             program.kill()
         program.wait()
 
-    def _ending(self, code: int) -> FunctionOutcome:
+    def _outcome(self, code: int) -> FunctionOutcome:
         cause: SegmentCause = "completed"
         if self._step >= self._until_step and (code == 0 or self._terminated_at is not None):
             cause = "reached"
-        elif self._told_to_leave:
+        elif self._must_leave:
             return FunctionOutcome("halted", self._step, self._warned())
         elif code:
             return FunctionOutcome(
                 "failed", self._step, self._last_error_line.decode(errors="replace")[:500] or _exit(code)
             )
-        unheard = never_reported(self._metric, self._names)
-        if unheard and (self._first_step == 0 or self._step > self._first_step):
+        missing = never_reported(self._metric, self._names)
+        if missing and (self._first_step == 0 or self._step > self._first_step):
             cause = "failed"
         else:
-            unheard = ""
+            missing = ""
         return FunctionOutcome(
-            cause, min(self._step, self._until_step), "; ".join(filter(None, (unheard, self._warned())))
+            cause, min(self._step, self._until_step), "; ".join(filter(None, (missing, self._warned())))
         )
 
     def _warned(self) -> str:

@@ -1,8 +1,8 @@
-"""When a segment must leave and when it must end, asked of the wall clock by the supervisor and by nobody else.
+"""When a segment must save and stop, and when it is killed: decided by the supervisor alone, by the wall clock.
 
-Three things end a segment against its will: its lease (prepaid time over, machine taken back, or a halt that was not
-obeyed), its own time limit, and a controller that has been silent for too long, after which nobody would pick the
-results up and the machine is given back.
+Three things force a segment to end: its lease (prepaid time over, machine preempted, or a halt that was not obeyed),
+its own time limit, and a controller without a heartbeat for `deadman_s`, after which no process would collect the
+results and the machine is released.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from shoestring.worker.task import Control, Task
 
 
 class Verdict(NamedTuple):
-    order: Literal["go on", "leave", "kill"]
+    order: Literal["continue", "leave", "kill"]
     cause: SegmentCause = "halted"
     detail: str = ""
     gives_back: bool = False
 
 
-GO_ON = Verdict("go on")
+CONTINUE = Verdict("continue")
 
 
 class SegmentLimits:
-    """The limits of one segment, from its start on."""
+    """The time limits of one segment."""
 
     def __init__(self, task: Task, started: float) -> None:
         self._limit_at = None if task.time_limit_s is None else started + task.time_limit_s
@@ -43,11 +43,11 @@ class SegmentLimits:
         if silence >= 2 * self._deadman_s:
             return Verdict("kill", "lost", f"no controller for {silence:.0f} s, and it did not stop", gives_back=True)
         if silence >= self._deadman_s:
-            return Verdict("leave", detail=f"no controller for {silence:.0f} s: gave the machine back", gives_back=True)
-        return Verdict("leave") if now >= control.leave_at() else GO_ON
+            return Verdict("leave", detail=f"no controller for {silence:.0f} s: released the machine", gives_back=True)
+        return Verdict("leave") if now >= control.leave_at() else CONTINUE
 
     def quiet_s(self, now: float, control: Control) -> float:
-        """For how long the verdict cannot change, control and heartbeat staying as they are."""
+        """For how long the verdict cannot change, with the same control file and heartbeat."""
         moments = [control.kill_at(), control.leave_at(), self._beat + self._deadman_s]
         if self._limit_at is not None:
             moments.append(self._limit_at)
@@ -57,13 +57,13 @@ class SegmentLimits:
         try:
             self._beat = max(self._beat, os.stat(self._heartbeat).st_mtime)
         except OSError:
-            pass  # no run folder, no controller: the silence counts from when it was last seen
+            pass  # no run folder, no controller: the silence counts from the last heartbeat seen
         return self._beat
 
 
 def _why_killed(control: Control, now: float) -> str:
     if control.gone_at is not None and now >= control.gone_at:
-        return "the machine was taken back"
+        return "the machine was preempted"
     if now >= control.end_by:
         return "the machine's prepaid time was over"
-    return "did not stop in the time it was given"
+    return "did not stop within its grace period"

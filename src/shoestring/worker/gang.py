@@ -1,8 +1,8 @@
-"""A gang: the processes with user code that one supervisor starts, and what their ends mean. Most have one member.
+"""A gang: the processes with user code that one supervisor starts, and what their ends mean. Most have one rank.
 
-Rank 0 speaks for the trial. When it ends, the segment ends, and whoever is left is killed: the others may sit in a
-collective operation that nobody answers any more. A failure of any rank is a failure of all. The failure of one soon
-makes others fail that were talking to it, so the last words of all are gathered for a moment before any are passed on.
+Rank 0 reports for the trial. When it ends, the segment ends, and the other ranks are killed: they may block in a
+collective operation that will never complete. A failure of any rank fails the gang. The failure of one rank soon makes
+its peers fail, so the supervisor collects exit reasons for a moment before it reports them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import msgspec
 
 from shoestring.worker.command import died_of
 from shoestring.worker.outbox import Ended, Outbox
-from shoestring.worker.player import own_folder, play
+from shoestring.worker.player import rank_folder, run_rank
 from shoestring.worker.ranks import free_port
 from shoestring.worker.run_function import FunctionOutcome
 from shoestring.worker.task import LOG, Task, read_json, write_json
 
-_GATHERING_S = 0.5
-_PARTING = "ended.json"
+_COLLECT_S = 0.5
+_OUTCOME_FILE = "ended.json"
 
 
 class Gang:
@@ -36,22 +36,22 @@ class Gang:
         self._alive: dict[int, int] = {}
         """Rank -> process."""
         self._failed: dict[int, FunctionOutcome] = {}
-        """In the order in which they were noticed."""
+        """In the order in which they were detected."""
         self._failed_at = 0.0
         """When the first of them was."""
-        self._spoken = False
-        """Its speaker has ended, and told of it in the outbox if it had anything to tell."""
+        self._reporter_ended = False
+        """The rank that reports has ended, and has written its end to the outbox if it could."""
 
     def start(self) -> None:
-        """Called with SIGTERM blocked; each unblocks it when it can hear."""
+        """Called with SIGTERM blocked; each rank unblocks it once its handler is set."""
         for rank in range(self._task.first_rank, self._task.first_rank + self._task.workers):
             pid = os.fork()
             if pid == 0:
-                self._play(rank)
+                self._run_rank(rank)
             self._alive[rank] = pid
 
     def ask_to_leave(self) -> None:
-        """Rank 0 decides; the others must answer it until it has saved."""
+        """Signal rank 0 only; the others must answer it until it has saved."""
         if 0 in self._alive:
             os.kill(self._alive[0], signal.SIGTERM)
 
@@ -60,58 +60,62 @@ class Gang:
             os.kill(pid, signal.SIGKILL)
 
     def is_over(self, *, leaving: bool) -> bool:
-        """Is there nothing left to wait for? Rank 0 on its way out may close its door on the others: while it is
-        `leaving`, their failures wait for its word."""
-        self._bury()
-        if self._spoken or not self._alive:
+        """Is there nothing left to wait for? Rank 0 may close its connections while it is `leaving`: failures of the
+        others then wait for its end."""
+        self._reap()
+        if self._reporter_ended or not self._alive:
             return True
         if not self._failed or (leaving and 0 in self._alive):
             return False
-        return time.monotonic() - self._failed_at >= _GATHERING_S
+        return time.monotonic() - self._failed_at >= _COLLECT_S
 
-    def ending(self) -> FunctionOutcome:
-        """What to say of a gang whose speaker said nothing."""
+    def outcome(self) -> FunctionOutcome:
+        """The outcome of a gang whose reporting rank wrote none."""
         if not self._failed:
-            return FunctionOutcome("failed", 0, _last_words(0)) if self._spoken else FunctionOutcome("completed", 0)
-        causes = {ending.cause for ending in self._failed.values()}
-        step = self._failed[0].step if 0 in self._failed else 0  # what others did after its last word is lost
-        return FunctionOutcome("failed" if "failed" in causes else "lost", step, self._complaints())
+            return (
+                FunctionOutcome("failed", 0, _exit_reason(0))
+                if self._reporter_ended
+                else FunctionOutcome("completed", 0)
+            )
+        causes = {outcome.cause for outcome in self._failed.values()}
+        step = self._failed[0].step if 0 in self._failed else 0  # steps after its last report are lost
+        return FunctionOutcome("failed" if "failed" in causes else "lost", step, self._exit_reasons())
 
-    def _complaints(self) -> str:
+    def _exit_reasons(self) -> str:
         ranks: dict[str, list[str]] = {}
-        for rank, ending in self._failed.items():
-            ranks.setdefault(ending.detail, []).append(str(rank))
+        for rank, outcome in self._failed.items():
+            ranks.setdefault(outcome.detail, []).append(str(rank))
         if self._task.world_size == 1:
             return next(iter(ranks))
         return "; ".join(f"rank {' and '.join(numbers)}: {detail}" for detail, numbers in ranks.items())
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         for rank, pid in list(self._alive.items()):
             dead, status = os.waitpid(pid, os.WNOHANG)
             if not dead:
                 continue
             del self._alive[rank]
             code = os.waitstatus_to_exitcode(status)
-            parting = self._parting(rank)
-            ending = read_json(parting, FunctionOutcome) if parting.exists() else None
-            if ending is None and code:
-                ending = FunctionOutcome("failed", 0, _last_words(code))
-            if ending is not None and ending.cause in ("failed", "lost"):
+            written = self._outcome_file(rank)
+            outcome = read_json(written, FunctionOutcome) if written.exists() else None
+            if outcome is None and code:
+                outcome = FunctionOutcome("failed", 0, _exit_reason(code))
+            if outcome is not None and outcome.cause in ("failed", "lost"):
                 self._failed_at = self._failed_at if self._failed else time.monotonic()
-                self._failed[rank] = ending
-            elif self._speaks(rank):
-                self._spoken = True
+                self._failed[rank] = outcome
+            elif self._reports_end(rank):
+                self._reporter_ended = True
 
-    def _play(self, rank: int) -> NoReturn:
+    def _run_rank(self, rank: int) -> NoReturn:
         code = 1
         try:
-            ending = play(self._task, self._folder, self._outbox, rank)
-            # Rank 0's failure may be another's doing: it is said with the others'.
-            if self._speaks(rank) and (ending.cause != "failed" or self._task.workers == 1):
+            outcome = run_rank(self._task, self._folder, self._outbox, rank)
+            # Another rank may have caused rank 0's failure: they are reported together.
+            if self._reports_end(rank) and (outcome.cause != "failed" or self._task.workers == 1):
                 wall = time.time()
-                self._outbox.write(Ended(wall=wall, step=ending.step, cause=ending.cause, detail=ending.detail))
+                self._outbox.write(Ended(wall=wall, step=outcome.step, cause=outcome.cause, detail=outcome.detail))
             else:
-                write_json(self._parting(rank), ending)
+                write_json(self._outcome_file(rank), outcome)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -123,15 +127,15 @@ class Gang:
                     pass
             os._exit(code)
 
-    def _speaks(self, rank: int) -> bool:
-        """Does this rank tell the end of its gang by itself?"""
+    def _reports_end(self, rank: int) -> bool:
+        """Does this rank write the end of its gang to the outbox?"""
         return rank == 0 or self._task.workers == 1
 
-    def _parting(self, rank: int) -> Path:
-        return own_folder(self._task, self._folder, rank) / _PARTING
+    def _outcome_file(self, rank: int) -> Path:
+        return rank_folder(self._task, self._folder, rank) / _OUTCOME_FILE
 
 
-def _last_words(exit_code: int) -> str:
+def _exit_reason(exit_code: int) -> str:
     if exit_code < 0:
         return f"user code was {died_of(-exit_code)}"
-    return f"user code left without a word (exit code {exit_code}); see {LOG}"
+    return f"user code exited without an error message (exit code {exit_code}); see {LOG}"

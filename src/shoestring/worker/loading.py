@@ -1,7 +1,7 @@
-"""Finding the user's function again, in another process: "folder/file.py:name" or "package.module:name".
+"""Loading the user's function in another process: "folder/file.py:name" or "package.module:name".
 
 The file is imported, never run as a script, so `if __name__ == "__main__"` is not needed even when the file starts its
-own study at the top level: `tune()` calls `stop_if_importing()` first, which ends the import right there. What stands
+own study at the top level: `tune()` calls `stop_if_importing()` first, which ends the import right there. Everything
 above the call is defined then, as it was when the study was started.
 """
 
@@ -23,12 +23,12 @@ TrainFunction = Callable[[Trial], object]
 
 _PACKAGE = Path(__file__).parent.parent
 _OURS = (str(_PACKAGE / "worker"), str(_PACKAGE / "backends"), str(_PACKAGE / "trial.py"), "<")
-"""Frames that say nothing to the author of a training function."""
+"""Frames that do not help the author of a training function."""
 _importing: ContextVar[bool] = ContextVar("importing_user_code", default=False)
 
 
 class StudyReached(BaseException):
-    """The import came to the line that starts the study. Not an Exception: user code must not catch it by accident."""
+    """The import reached the line that starts the study. Not an Exception: user code must not catch it by accident."""
 
 
 def importing() -> bool:
@@ -37,13 +37,13 @@ def importing() -> bool:
 
 
 def stop_if_importing() -> None:
-    """For whatever starts a study: a file imported for its function must not start the study a second time."""
+    """For every function that starts a study: a file imported for its function must not start it a second time."""
     if importing():
         raise StudyReached
 
 
 def load_function(address: str, folder: Path) -> TrainFunction:
-    """The function at an address; relative files are looked for in `folder`."""
+    """The function at an address; relative paths start at `folder`."""
     place, _, name = address.rpartition(":")
     if not place or not name:
         raise SpecError(f"{address!r} names no function", hint="write it as file.py:function or module:function")
@@ -80,7 +80,7 @@ def _import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise SpecError(f"{path} is not a Python file")
-    sys.path.insert(0, str(path.parent))  # as when the file is run: what lies beside it can be imported
+    sys.path.insert(0, str(path.parent))  # as when the file is run: modules beside it can be imported
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     _guarded(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]
@@ -92,7 +92,7 @@ def _import_module(name: str, folder: Path) -> ModuleType:
     _guarded(lambda: importlib.import_module(name))
     try:
         return sys.modules[name]
-    except KeyError:  # a package whose import the study's start ended before it was done
+    except KeyError:  # a package whose import ended at the start of the study
         raise SpecError(
             f"importing {name} starts a study", hint="put tune() under if __name__ == '__main__', or in another file"
         ) from None
@@ -109,7 +109,7 @@ def _guarded(run: Callable[[], object]) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """One line for people: what went wrong, and where in their own code."""
+    """One line for people: what failed, and where in their own code."""
     if isinstance(error, ShoestringError):
         return f"{error} ({error.hint})" if error.hint else str(error)
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]

@@ -1,7 +1,7 @@
-"""The outbox: one JSON object a line, appended by the worker, read as often as wanted by whoever controls the run.
+"""The outbox: one JSON object per line, appended by the worker, read any number of times by the controller.
 
-A line is written in one go, so a killed writer leaves whole lines; a torn one (a full disk) is skipped by readers.
-Nothing is ever removed from it, which is what makes losing the controller harmless.
+A line is one write, so a killed writer leaves whole lines; readers skip a torn one (a full disk). Nothing is ever
+removed from it, which makes losing the controller harmless.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Started(OutboxLine, frozen=True, kw_only=True, tag="started"):
 class Numbers(OutboxLine, frozen=True, kw_only=True):
     step: int
     metrics: dict[str, float | str]
-    """JSON knows no NaN: values that are not finite travel as words."""
+    """JSON has no NaN: values that are not finite are strings."""
 
     def numbers(self) -> Metrics:
         return {name: float(value) for name, value in self.metrics.items()}
 
 
 class Reported(Numbers, frozen=True, kw_only=True, tag="report"):
-    """How it goes, once `step` is done."""
+    """The metrics after `step`."""
 
 
 class SnapshotLine(Numbers, frozen=True, kw_only=True, tag="snapshot"):
-    """How it would have gone with a smaller part of the data; `step` need not be done."""
+    """The metrics on a smaller data fraction; `step` need not be done."""
 
     fraction: float
 
@@ -51,7 +51,7 @@ class Saved(OutboxLine, frozen=True, kw_only=True, tag="saved"):
 
 
 class Unsaved(OutboxLine, frozen=True, kw_only=True, tag="unsaved"):
-    """The checkpoint to start from is not there, or not what was saved."""
+    """The checkpoint to resume from is missing or damaged."""
 
     ref: CheckpointRef
     detail: str
@@ -64,7 +64,7 @@ class Ended(OutboxLine, frozen=True, kw_only=True, tag="ended"):
 
 
 class GaveBack(OutboxLine, frozen=True, kw_only=True, tag="gave_back"):
-    """Nobody asked for the machine any more: once the segment has ended, it is to be had by others."""
+    """No controller for too long: once the segment has ended, its machine is released."""
 
     detail: str
 
@@ -75,7 +75,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Outbox:
-    """The writing end. Several processes may hold one: appends of one line do not mix."""
+    """The writing end. Several processes may write: appends of one line do not mix."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -92,18 +92,18 @@ class Outbox:
             raise OSError(28, "No space left on device")
 
     def report(self, step: int, metrics: Metrics) -> None:
-        self.write(Reported(wall=time.time(), step=step, metrics=_sayable(metrics)))
+        self.write(Reported(wall=time.time(), step=step, metrics=_encodable(metrics)))
 
     def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
-        self.write(SnapshotLine(wall=time.time(), step=step, fraction=fraction, metrics=_sayable(metrics)))
+        self.write(SnapshotLine(wall=time.time(), step=step, fraction=fraction, metrics=_encodable(metrics)))
 
 
-def _sayable(metrics: Metrics) -> dict[str, float | str]:
+def _encodable(metrics: Metrics) -> dict[str, float | str]:
     return {name: value if math.isfinite(value) else repr(value) for name, value in metrics.items()}
 
 
 class Tail:
-    """The reading end: everything whole since the last look."""
+    """The reading end: all whole lines since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -125,7 +125,7 @@ class Tail:
                 try:
                     yield _decode(text)
                 except msgspec.DecodeError:
-                    continue  # torn by a full disk; what it said is said again or lost with its step
+                    continue  # torn by a full disk; its content is written again or lost with its step
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -134,7 +134,7 @@ class Tail:
 
 
 def retrace(path: Path) -> tuple[int, Ended | None]:
-    """The last step told of, and the ending if there is one."""
+    """The last step reported or saved, and the end if there is one."""
     step, ended = 0, None
     tail = Tail(path)
     for line in tail.read():

@@ -1,6 +1,6 @@
-"""A user's command: its words, and the {placeholders} in them.
+"""A user's command: its arguments, and the {placeholders} in them.
 
-Commands run without a shell, so no parameter's value can be taken for shell code. A placeholder is a plain name in
+Commands run without a shell, so no parameter value can be interpreted as shell code. A placeholder is a plain name in
 braces; {{ and }} are braces themselves, and braces around anything else are left alone (`worker.arguments` fills in).
 """
 
@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from shoestring.errors import SpecError
 
 PATHS = ("params", "checkpoint", "save_to")
-"""Placeholders that are no parameters: the file with all of them, the folder to start from, the folder to save to."""
+"""Placeholders that are no parameters: the file with all parameters, the checkpoint, the folder to save to."""
 PROVIDED = (*PATHS, "fraction")
-"""All that a command may name beside its parameters. A parameter that is called "fraction" goes before the trial's."""
+"""All that a command may name besides its parameters. A parameter called "fraction" overrides the trial's."""
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
 
 
 def read_command(plain: object) -> tuple[str, ...]:
-    """The words of a command, given as one text or as a list."""
+    """The arguments of a command, given as one string or as a list."""
     if isinstance(plain, str):
         try:
             words = shlex.split(plain)

@@ -1,4 +1,4 @@
-"""The player: a process in which user code runs, as one of the workers of its trial or as the only one."""
+"""The player: a process that runs user code, as one rank of a gang or as the only worker of its trial."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pathlib import Path
 from shoestring.errors import CheckpointMissing
 from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
 from shoestring.trial import Trial, TrialHost
-from shoestring.worker.arguments import Desk
+from shoestring.worker.arguments import ProgramFiles
 from shoestring.worker.command import CommandRun
 from shoestring.worker.hosts import FollowerHost, WorkerHost
 from shoestring.worker.loading import describe, load_function
 from shoestring.worker.outbox import Outbox, Started, Unsaved
 from shoestring.worker.ranks import rank_variables
-from shoestring.worker.run_function import FunctionOutcome, play_function
+from shoestring.worker.run_function import FunctionOutcome, run_function
 from shoestring.worker.task import LOG, Task
 
 
-def play(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOutcome:
-    """Run the task's user code as this rank, to its end. Called with SIGTERM blocked."""
+def run_rank(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOutcome:
+    """Run the task's user code as this rank until it ends. Called with SIGTERM blocked."""
     os.environ.update(rank_variables(task, rank))
     store = DirectoryStore(Path(task.store))
-    own = own_folder(task, folder, rank)
+    own = rank_folder(task, folder, rank)
     own.mkdir(exist_ok=True)
     host: TrialHost = WorkerHost(task, folder, outbox, store) if rank == 0 else FollowerHost(own)
     try:
@@ -37,17 +37,17 @@ def play(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOutcome
         return FunctionOutcome("lost", 0, f"its checkpoint cannot be used: {error}")
     if rank == task.first_rank:
         outbox.write(Started(wall=time.time()))
-    runner = _play_command if task.function is None else _play_function
+    runner = _run_command if task.function is None else _run_function
     return runner(task, folder, host, checkpoint, rank)
 
 
-def own_folder(task: Task, folder: Path, rank: int) -> Path:
-    """Where a worker keeps its own files: the first in the segment's folder, as if it were alone."""
+def rank_folder(task: Task, folder: Path, rank: int) -> Path:
+    """The folder for the files of one rank: the first has the segment's folder, as a lone worker has."""
     return folder if rank == task.first_rank else folder / f"rank{rank}"
 
 
 def _restore(task: Task, folder: Path, store: CheckpointStore) -> Path | None:
-    """One copy for all workers here: whoever comes first makes it, the others wait for it."""
+    """One copy for all ranks here: the first one makes it, the others wait for it."""
     if task.resume_from is None:
         return None
     path = folder / "checkpoint"
@@ -58,12 +58,12 @@ def _restore(task: Task, folder: Path, store: CheckpointStore) -> Path | None:
     return path
 
 
-def _play_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
+def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
     os.chdir(task.folder)
     sys.argv[:] = task.argv or [(task.function or "").rpartition(":")[0]]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)  # a killed trial should leave its last words in the log
+            stream.reconfigure(line_buffering=True)  # a killed trial should leave its last lines in the log
     trial = Trial(
         job=task.job,
         config=task.config,
@@ -82,15 +82,15 @@ def _play_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path 
         function = load_function(task.function or "", Path(task.folder))
     except Exception as error:
         return FunctionOutcome("failed", trial.step, describe(error))
-    return play_function(function, trial, task.metric if rank == 0 else None, log=sys.stderr.write)
+    return run_function(function, trial, task.metric if rank == 0 else None, log=sys.stderr.write)
 
 
-def _play_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
-    desk = Desk(own_folder(task, folder, rank))
+def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
+    files = ProgramFiles(rank_folder(task, folder, rank))
     with (folder / LOG).open("ab") as log:
         run = CommandRun(
             host=host,
-            desk=desk,
+            files=files,
             config=task.config,
             until_step=task.until_step,
             first_step=0 if task.resume_from is None else task.resume_from.step,
@@ -100,7 +100,7 @@ def _play_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | 
             log=log,
             own_group=False,
         )
-        environment = desk.environment(
+        environment = files.environment(
             task.config,
             checkpoint=checkpoint,
             until_step=task.until_step,

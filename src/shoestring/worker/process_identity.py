@@ -1,5 +1,4 @@
-"""Who a process is: its number may be given to another one, its number and its time of birth may not. And what it
-started."""
+"""The identity of a process: its number may be reused, its number with its start time may not. And its descendants."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ _HAS_PROC = Path("/proc/self/stat").exists()
 
 
 def birth(pid: int) -> str | None:
-    """When the process began, in whatever words the system has for it; None if it is gone, or dead and not buried."""
+    """The start time of the process, as the system prints it; None if it is gone or a zombie."""
     if _HAS_PROC:
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
@@ -27,7 +26,7 @@ def birth(pid: int) -> str | None:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all that descend from it, whatever groups they made for themselves."""
+    """The process and all its descendants, whatever process groups they are in."""
     children: dict[int, list[int]] = {}
     for process, parent in _parents():
         children.setdefault(parent, []).append(process)

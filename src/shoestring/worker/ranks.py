@@ -1,4 +1,4 @@
-"""Who a worker is among the workers of its trial, in the environment variables that `torch.distributed` reads."""
+"""The rank of a worker in its gang, in the environment variables that `torch.distributed` reads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from shoestring.worker.task import Task
 def rank_variables(task: Task, rank: int) -> dict[str, str]:
     """What a launcher like torchrun would set, for a lone worker too: RANK=0 of WORLD_SIZE=1.
 
-    Except for a lone worker with several slots: libraries that find these variables take it that a launcher gave each
-    slot a process of its own, and would leave all slots but one idle, or wait for processes that nobody starts.
+    Not for a lone worker with several slots: libraries that find these variables assume one process per slot, and would
+    leave all slots but one idle, or wait for processes that are never started.
     """
     if task.world_size == 1 and task.slots > 1:
         return {}
@@ -34,8 +34,8 @@ def _on_its_machine(task: Task, rank: int) -> tuple[int, int]:
 
 
 def free_port() -> int:
-    """A port nobody listens on. Drawn anew for each segment, so that two attempts at a trial never meet."""
-    import socket  # a millisecond, which workers are spared: it is usually their backend that asks
+    """A free port. A new one for each segment, so that two attempts at a trial never connect to each other."""
+    import socket  # saves workers a millisecond: usually only the backend calls this
 
     with socket.socket() as probe:
         probe.bind(("", 0))

@@ -1,4 +1,4 @@
-"""Running user code to its end and saying how it ended. The same for a worker process and for `inline`."""
+"""Running a training function until it ends, and its outcome. The same for a worker process and for `inline`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class FunctionOutcome(NamedTuple):
     detail: str = ""
 
 
-def play_function(
+def run_function(
     function: TrainFunction,
     trial: Trial,
     metric: str | None,
     *,
     log: Callable[[str], object],
-    let_out: Callable[[Exception], bool] = lambda _: False,
+    passes_through: Callable[[Exception], bool] = lambda _: False,
 ) -> FunctionOutcome:
-    """Call the user's function; what it raises is its ending, not ours, unless it is to be `let_out`."""
+    """Call the user's function; an exception is its outcome and is not raised, unless it `passes_through`."""
     began_at = trial.step
     try:
         function(trial)
@@ -34,7 +34,7 @@ def play_function(
         if error.code:
             return FunctionOutcome("failed", trial.step, f"called exit({error.code!r})")
     except Exception as error:
-        if let_out(error):
+        if passes_through(error):
             raise
         log(traceback.format_exc())
         trial.close()
@@ -42,14 +42,14 @@ def play_function(
     trial.close()
     if trial.left:
         return FunctionOutcome("halted", trial.step)
-    unheard = never_reported(metric, trial.metric_names)
-    if unheard and (began_at == 0 or trial.step > began_at):
-        return FunctionOutcome("failed", trial.step, unheard)
+    missing = never_reported(metric, trial.metric_names)
+    if missing and (began_at == 0 or trial.step > began_at):
+        return FunctionOutcome("failed", trial.step, missing)
     return FunctionOutcome("reached" if trial.step >= trial.until_step else "completed", trial.step)
 
 
 def never_reported(metric: str | None, names: set[str]) -> str:
-    """What to say of code that ended without telling what the study is about; nothing if it did tell."""
+    """The error sentence for code that ended without reporting the study's metric; "" if it did report it."""
     if metric is None or metric in names:
         return ""
     return f"never reported {metric!r}; reported: {', '.join(sorted(names)) or 'nothing'}"

@@ -1,7 +1,7 @@
-"""Which samples make up a part of the data: the same ones in every trial, worker and restart, each part in the next.
+"""Which samples make up a data fraction: the same ones in every trial, worker and restart, and nested.
 
-Parts that are nested are what makes a small one tell of a large one: two trials on a quarter differ by their
-configurations only, and what was learned from a sixteenth is still true of the quarter that it is in.
+Nested subsets make results on a small fraction informative of a large one: two trials on a quarter differ by their
+configurations only, and a sixteenth is contained in the quarter.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ _AS_PRINTED = 1e-3
 
 
 class FractionError(ShoestringError, ValueError):
-    """A part of the data that there cannot be."""
+    """A data fraction that is not possible."""
 
 
 def subsample(n: int, fraction: float, seed: int) -> NDArray[np.int64]:
-    """The first of `n` samples, shuffled by the seed alone: `fraction` of them, to the nearest, and one at least."""
+    """Indices of a `fraction` of `n` samples (rounded, at least one): the first of a shuffle fixed by the seed."""
     if n < 1:
-        raise FractionError(f"there is no part of {n} samples", hint="subsample(n): n is how many samples there are")
+        raise FractionError(f"cannot subsample {n} samples", hint="subsample(n): n is how many samples there are")
     import numpy as np
 
     word = stable_seed(seed, "subsample")
-    # The one stream of NumPy that is the same in all its versions: workers of one run may have different ones.
+    # RandomState is NumPy's only stream that is the same in all versions: workers of one run may have different ones.
     shuffled = np.random.RandomState([word >> 32, word & 0xFFFFFFFF]).permutation(n)
     return shuffled[: max(1, round(fraction * n))].astype(np.int64, copy=False)
 
 
-def part_of(own: float, asked: float) -> float | None:
-    """The smaller part that is asked for; None if it is all that there is."""
-    if not 0 < asked <= 1:
-        raise FractionError(f"fraction={asked!r} is no part of the data", hint="more than 0, up to 1")
-    if _is_same(asked, own):
+def smaller_fraction(own: float, requested: float) -> float | None:
+    """The requested fraction, if it is smaller than the trial's own; None if it is the same."""
+    if not 0 < requested <= 1:
+        raise FractionError(f"fraction={requested!r} is not a data fraction", hint="more than 0, up to 1")
+    if _is_same(requested, own):
         return None
-    if asked > own:
+    if requested > own:
         raise FractionError(
-            f"fraction={asked:g} is more than this trial has, which is {own:g} of the data",
-            hint="go through trial.fractions, then all of trial.fraction",
+            f"fraction={requested:g} is more than this trial's fraction, which is {own:g}",
+            hint="report trial.fractions in order, then trial.fraction",
         )
-    return asked
+    return requested
 
 
-def among(fractions: Sequence[float], part: float) -> float | None:
-    """Which of these is meant? None: nobody wants to know of this part."""
-    return next((fraction for fraction in fractions if _is_same(part, fraction)), None)
+def matching(fractions: Sequence[float], reported: float) -> float | None:
+    """The requested fraction that equals the reported one up to rounding; None if it was not requested."""
+    return next((fraction for fraction in fractions if _is_same(reported, fraction)), None)
 
 
 def _is_same(fraction: float, other: float) -> bool:

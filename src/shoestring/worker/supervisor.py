@@ -1,7 +1,7 @@
-"""The supervisor: the process that ends a segment on time and tells how it ended, whatever user code does.
+"""The supervisor: the process that ends a segment on time and reports how it ended, whatever user code does.
 
-It is a process of its own because user code may hang in a library that never lets another thread run, be killed for
-its memory, or leave children behind. Its last act is to kill its own process group, so nothing outlives a segment.
+It is a process of its own because user code may hang in a library that never releases the GIL, be killed for its memory
+use, or leave child processes behind. At the end it kills its own process group, so no process outlives a segment.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ MOST_BYTES = 2 << 20
 
 
 def trim(folder: Path) -> None:
-    """Move a log that has grown too long to `log.1.txt`. Writers append, so they go on at the new start."""
+    """Move a log that has grown too long to `log.1.txt`. Writers append, so they continue at the new start."""
     path = folder / LOG
     try:
         if path.stat().st_size > MOST_BYTES:
             shutil.copyfile(path, folder / "log.1.txt")
             os.truncate(path, 0)
     except OSError:
-        pass  # a log is not worth a trial
+        pass  # no reason to fail a trial
 
 
 _LOOK_EVERY_S = 0.1
 
 
 def supervise(folder: Path) -> None:
-    """Run the segment in this folder, unless somebody does or did: a segment runs once, however often it is started."""
+    """Run the segment in this folder, unless another process does or did: a segment runs once, also if started twice."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,20 +62,20 @@ class Supervisor:
         self._limits = SegmentLimits(task, time.time())
         self._outbox = Outbox(folder / OUTBOX)
         self._gang = Gang(task, folder, self._outbox)
-        self._told_to_leave = False
-        self._passed_on = False
+        self._must_leave = False
+        self._leave_sent = False
         self._gave_back = False
 
     def run(self) -> NoReturn:
         verdict = self._limits.verdict(time.time(), self._inbox.read())
-        if verdict.order == "kill":  # over before it began: started late, by a controller that is gone
+        if verdict.order == "kill":  # over before it started: ordered too late, by a controller that died
             self._close(verdict)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         self._gang.start()
         wakeup, alarm = os.pipe()
         os.set_blocking(wakeup, False)
         os.set_blocking(alarm, False)
-        signal.signal(signal.SIGTERM, self._hear_notice)
+        signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
@@ -84,7 +84,7 @@ class Supervisor:
     def _watch(self, wakeup: int) -> NoReturn:
         killed: Verdict | None = None
         while True:
-            if self._gang.is_over(leaving=self._passed_on):
+            if self._gang.is_over(leaving=self._leave_sent):
                 self._close(killed)
             now, control = time.time(), self._inbox.read()
             verdict = self._limits.verdict(now, control)
@@ -94,8 +94,8 @@ class Supervisor:
             if verdict.order == "kill" and killed is None:
                 killed = verdict
                 self._gang.kill()
-            elif (verdict.order == "leave" or self._told_to_leave) and not self._passed_on:
-                self._passed_on = True
+            elif (verdict.order == "leave" or self._must_leave) and not self._leave_sent:
+                self._leave_sent = True
                 self._gang.ask_to_leave()
             trim(self._folder)
             select.select([wakeup], [], [], min(_LOOK_EVERY_S, self._limits.quiet_s(now, control)))
@@ -104,14 +104,14 @@ class Supervisor:
             except BlockingIOError:
                 pass
 
-    def _hear_notice(self, *_: object) -> None:
-        self._told_to_leave = True
+    def _on_sigterm(self, *_: object) -> None:
+        self._must_leave = True
 
     def _close(self, killed: Verdict | None) -> NoReturn:
-        """Tell how it ended, if user code did not, and leave nothing behind."""
+        """Report how it ended, if user code did not, and kill the process group."""
         step, ended = retrace(self._folder / OUTBOX)
         if ended is None:
-            end = self._gang.ending() if killed is None else FunctionOutcome(killed.cause, 0, killed.detail)
+            end = self._gang.outcome() if killed is None else FunctionOutcome(killed.cause, 0, killed.detail)
             resumed = 0 if self._task.resume_from is None else self._task.resume_from.step
             step = max(step, resumed, end.step)
             Outbox(self._folder / OUTBOX).write(Ended(wall=time.time(), step=step, cause=end.cause, detail=end.detail))

@@ -1,6 +1,6 @@
-"""The files between a backend and a worker: what to do, what is wanted, by when it must be over. Times are wall times.
+"""The files between a backend and a worker: the task, the current orders, and when to end. Times are wall times.
 
-The worker keeps these times by itself, so a lease ends when it was to end with every other process dead.
+The worker obeys these times by itself, so a lease ends on time even if every other process is dead.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     until_step: int
     slots: int = 1
     fraction: float = 1.0
-    """The share of the training data to use."""
+    """The data fraction to train on."""
     fractions: tuple[float, ...] = ()
-    """Smaller ones that a snapshot is wanted of."""
+    """Smaller ones to report snapshots of."""
     seed: int = 0
     """The run's."""
     resume_from: CheckpointRef | None = None
@@ -36,18 +36,18 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """"/path/file.py:name" or "module:name"."""
     command: tuple[str, ...] | None = None
     argv: tuple[str, ...] = ()
-    """What `sys.argv` was when the study was started: files that read their arguments do so when imported, too."""
+    """`sys.argv` of the process that started the study: files that read their arguments do so when imported, too."""
     folder: str
     """Where user code runs: the folder the study was started in."""
     store: str
     """Root of the checkpoint store."""
     metric: str | None = None
-    """What must be reported at least once; None for jobs that are only to be done."""
+    """The metric that must be reported at least once; None for jobs without one."""
     time_limit_s: float | None = None
     heartbeat: str
-    """A file the controller touches while it lives."""
+    """A file the controller touches while it runs."""
     deadman_s: float = 300.0
-    """Silence of the controller after which the worker saves and gives its machine back."""
+    """Seconds without a heartbeat after which the worker saves and releases its machine."""
     leases: tuple[str, ...] = ()
     workers: int = 1
     """Processes with user code to start here, ranks `first_rank` and up: all of a gang, or its part on one machine."""
@@ -56,29 +56,29 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     world_size: int = 1
     """Workers of the whole gang."""
     machines: tuple[int, ...] = ()
-    """Workers on each machine, in order of rank, where several are played by this one; empty: they share a machine."""
+    """Workers on each machine, in order of rank, where this machine simulates several; empty: they share a machine."""
     master_addr: str = "127.0.0.1"
     master_port: int = 0
-    """Where rank 0 may be met by the others. 0: any port that is free here, which will do if all ranks are here."""
+    """The port of rank 0. 0: any port that is free here, which is enough if all ranks are here."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a running segment; replaced as a whole."""
+    """The current orders of a running segment; replaced as a whole."""
 
     saves_asked: int = 0
     save_every_s: float | None = None
     halt_by: float | None = None
-    """Told to halt: save and stop now; killed then."""
+    """Ordered to halt: save and stop now; killed at this time."""
     notice_at: float | None = None
     gone_at: float | None = None
-    """When the provider takes the machine back, and when it says so. User code hears of it at `notice_at`."""
+    """When the provider preempts the machine, and when it gives notice. User code gets the notice at `notice_at`."""
     end_by: float = 1e15
     """The prepaid time is over then."""
     lead_s: float = 1.0
-    """How long before `end_by` user code is asked to save and leave."""
+    """How long before `end_by` user code has to save and stop."""
 
     def leave_at(self) -> float:
-        """From when on user code should save and go."""
+        """The time from which user code should save and stop."""
         if self.halt_by is not None:
             return 0.0
         return min(self.end_by - self.lead_s, math.inf if self.notice_at is None else self.notice_at)
@@ -89,7 +89,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inbox:
-    """Reads control.json again only when it was replaced: asked at every step, it must cost next to nothing."""
+    """Reads control.json again only when it was replaced: it is called at every step, and must cost next to nothing."""
 
     def __init__(self, folder: Path) -> None:
         self._path = str(folder / CONTROL)

@@ -1,4 +1,4 @@
-"""What the controller and the live world ask of the outside."""
+"""The interfaces World (of the controller) and Backend (of the live world)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ class World(Protocol):
     def feed(self) -> PriceFeed: ...
 
     def attach(self, past: RecordedEvents) -> None:
-        """After any (re)start: redeliver what was not recorded, re-issue what may not have been done, end strays."""
+        """After any (re)start: redeliver unrecorded events, re-issue orders that may not have been carried out, release
+        unknown machines."""
         ...
 
     def next_event(self) -> Event:
-        """The next happening: at least once, and asking again acknowledges the last one."""
+        """The next event: delivered at least once; the next call acknowledges it."""
         ...
 
     def carry_out(self, decision: Decision) -> None:
-        """At once, idempotent by decision id; never raises for the cloud's sake."""
+        """At once, idempotent by decision id; never raises for errors of the cloud."""
         ...
 
 
 class Backend(Protocol):
-    """A place where machines are: what LiveWorld drives. Times are seconds of the run's clock."""
+    """A place that provides machines: what LiveWorld drives. Times are seconds of the run's clock."""
 
     def acquire(self, request: RequestLease) -> None: ...
 
@@ -44,18 +45,18 @@ class Backend(Protocol):
 
     def plan_saves(self, plan: PlanSaves) -> None: ...
 
-    def signal(self, segment: SegmentId, wish: Literal["save", "halt"], grace_s: float) -> None:
-        """Ask user code to save, or to save and stop; after `grace_s` a halted segment is killed."""
+    def signal(self, segment: SegmentId, action: Literal["save", "halt"], grace_s: float) -> None:
+        """Make user code save, or save and stop; after `grace_s` a halted segment is killed."""
         ...
 
     def poll(self) -> Iterable[Event]:
-        """Everything new since the last call; repeating is fine, losing is not."""
+        """All new events since the last call; repeating an event is fine, losing one is not."""
         ...
 
     def inventory(self) -> Iterable[LeaseId]:
-        """Everything of this run that still costs money."""
+        """All leases of this run that still cost money."""
         ...
 
     def close(self) -> None:
-        """Let go of handles of this process; machines and user code go on."""
+        """Close the handles of this process; machines and user code keep running."""
         ...

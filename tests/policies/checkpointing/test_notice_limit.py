@@ -1,4 +1,4 @@
-"""The largest checkpoint a notice allows: the formula, who is told, and what is done about those that are larger."""
+"""The largest checkpoint a notice allows: the formula, the warnings, and what is done about larger ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shoestring.policies.checkpointing.on_notice import OnNotice, save_and_leave
 from shoestring.report.explain import tell
 from shoestring.report.receipt import receipt_of
 from shoestring.runs.progress_line import line_of
-from shoestring.testing.story import KEPT, SPEC, SPOT, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
 from tests.world import scenes
 from tests.world.runs import opening, simulate, simulated_world
 
@@ -54,7 +54,7 @@ def test_a_longer_notice_and_a_shorter_step_never_allow_less(notice_s, step_s, b
 
 
 @given(SECONDS, SECONDS, st.integers(1, 10**13), st.floats(1e-3, 1e4))
-def test_what_was_saved_is_judged_as_the_formula_says(notice_s, step_s, size_bytes, save_s) -> None:
+def test_a_saved_checkpoint_is_judged_by_the_formula(notice_s, step_s, size_bytes, save_s) -> None:
     limit = NoticeLimit(notice_s, step_s, size_bytes, save_s)
     if abs(limit.short_by_s) > 1e-6:
         assert limit.is_kept == (size_bytes <= limit.largest_bytes)
@@ -79,30 +79,30 @@ def saved(run: Story, step: int, *, gb: float, took_s: float) -> list[d.Decision
     return run.tell(replace(save, took_s=took_s, ref=replace(save.ref, size_bytes=int(gb * GB))))
 
 
-def test_a_checkpoint_too_large_for_the_notice_is_saved_every_so_often_as_well() -> None:
+def test_a_checkpoint_too_large_for_the_notice_is_also_saved_periodically() -> None:
     run = running(OnNotice(every_s=600.0))
     (plan,) = saved(run, 1, gb=3.4, took_s=34.0)
     assert plan == d.PlanSaves(
         segment="s0",
         every_s=600.0,
-        why="a notice of 30s allows checkpoints of up to 1.5 GB, and its 3.4 GB take 34s: saved every 10m as well",
+        why="a notice of 30s allows checkpoints of up to 1.5 GB, and its 3.4 GB take 34s: also saved every 10m",
     )
-    assert saved(run, 2, gb=3.4, took_s=34.0) == []  # said once
+    assert saved(run, 2, gb=3.4, took_s=34.0) == []  # decided once
     assert "saves from now on: a notice of 30s allows" in str([str(line) for line in tell(run.entries)])
 
 
-def test_one_that_fits_is_left_to_the_notice() -> None:
+def test_one_that_fits_is_saved_on_a_notice_only() -> None:
     assert saved(running(OnNotice()), 1, gb=0.5, took_s=5.0) == []
-    assert saved(running(OnNotice(), offer=KEPT), 1, gb=50.0, took_s=500.0) == []
+    assert saved(running(OnNotice(), offer=ON_DEMAND_OFFER), 1, gb=50.0, took_s=500.0) == []
 
 
-def test_the_first_save_tells_whether_there_must_be_others() -> None:
+def test_after_the_first_save_the_interval_is_decided() -> None:
     from shoestring.policies.placement.cheapest import Cheapest
 
     run = story(Cheapest(), OnNotice(), lease="l0", job="j0")
     started, plan = run.tell(e.TimerFired(at=1.0, name="tick"))
     assert isinstance(started, d.StartSegment)
-    why = "whether a notice is long enough for its checkpoints is not known yet"
+    why = "not known yet whether a notice is long enough for its checkpoints"
     assert plan == d.PlanSaves(segment="s0", every_s=900.0, why=why)
     run.happened(e.SegmentStarted(at=2.0, segment="s0"))
     run.happened(replace(run.report("j0", 1, 0.5), at=12.0))
@@ -111,7 +111,7 @@ def test_the_first_save_tells_whether_there_must_be_others() -> None:
     assert "on a notice only" in plan.why
 
 
-# -- who is told -------------------------------------------------------------------------------------------------------
+# -- the warnings ------------------------------------------------------------------------------------------------------
 def test_a_warning_names_the_limit_the_trial_and_what_saves_it() -> None:
     run = running(OnNotice())
     saved(run, 1, gb=3.4, took_s=34.0)
@@ -130,7 +130,7 @@ def test_where_nothing_else_saves_it_the_warning_says_so() -> None:
     run = running(OnNotice())
     run.happened(replace(save := run.save("j0", 1), took_s=99.0, ref=replace(save.ref, size_bytes=GB)))
     (warning,) = notice_warnings(RunView(run.state))
-    assert warning.endswith("what it trained since its last save is lost with its machine")
+    assert warning.endswith("what it trained since its last save is lost with a preemption")
 
 
 def test_a_step_longer_than_the_notice_is_named_as_the_reason() -> None:
@@ -151,8 +151,8 @@ def test_many_trials_make_one_warning() -> None:
     assert "trial 1 saves 34 GB in 5m40, 1 other too much as well: " in warning
 
 
-@pytest.mark.parametrize("offer", [SPOT, KEPT])
-def test_what_fits_or_is_never_taken_away_needs_no_warning(offer) -> None:
+@pytest.mark.parametrize("offer", [SPOT, ON_DEMAND_OFFER])
+def test_what_fits_or_is_never_preempted_needs_no_warning(offer) -> None:
     run = running(OnNotice(), offer=offer)
     saved(run, 1, gb=0.5 if offer.spot else 50.0, took_s=5.0 if offer.spot else 500.0)
     assert receipt_of(run.state).warnings == ()
@@ -162,7 +162,7 @@ def test_what_fits_or_is_never_taken_away_needs_no_warning(offer) -> None:
 # -- what it is good for -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class WithoutFallback:
-    """On a notice, and whatever its length: the paper's rule."""
+    """Save on a notice only, whatever its length: the paper's rule."""
 
     wants: ClassVar = frozenset({e.RevocationNoticed})
 
@@ -171,23 +171,24 @@ class WithoutFallback:
 
 
 def outcome(*, falls_back: bool):
-    """40 steps of a minute on machines that live for half an hour; 15 GB take 151 s to save, the notice is 120 s."""
+    """40 steps of a minute on machines with a lifetime of half an hour; 15 GB take 151 s to save, the notice is 120
+    s."""
     world = simulated_world(scenes.market(scenes.dies_at_age(1800.0)), checkpoint_gb=15.0)
-    bench = [
+    policies = [
         WithoutFallback() if isinstance(policy, OnNotice) and not falls_back else policy
         for policy in recipes.build(opening(world, max_steps=40).spec)
     ]
-    return simulate(world, bench, max_steps=40)
+    return simulate(world, policies, max_steps=40)
 
 
 def test_checkpoints_too_large_for_the_notice_cost_nearly_all_work_without_the_fallback_and_little_with_it() -> None:
     lost, _ = outcome(falls_back=False)
-    assert lost.lost_steps > 500  # every life of a spot machine was for nothing: it took one on demand to finish
+    assert lost.lost_steps > 500  # all work on spot machines was lost: it took an on-demand one to finish
     kept, entries = outcome(falls_back=True)
     assert kept.jobs["j0"].status == "finished"
     assert kept.spent_usd < lost.spent_usd / 5
-    at_risk_s = 900.0 + 60.0 + 151.0  # since the last save began, with the step under way
+    at_risk_s = 900.0 + 60.0 + 151.0  # since the last save began, with the current step
     assert kept.lost_s <= kept.revocations * at_risk_s
     assert kept.lost_steps < 40
-    assert any("saved every 15m as well" in str(line) for line in tell(entries))
+    assert any("also saved every 15m" in str(line) for line in tell(entries))
     assert "it relies on its saves every 15m" in str(receipt_of(kept))

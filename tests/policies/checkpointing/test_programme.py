@@ -15,7 +15,7 @@ from shoestring.models.lifetimes.source import LifetimeSource
 from shoestring.policies.checkpointing.by_lifetime import USUAL_SAVE_S, ByLifetime
 from shoestring.policies.checkpointing.young_daly import YoungDaly
 from shoestring.policies.placement.cheapest import Cheapest
-from shoestring.testing.story import KEPT, SPEC, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story, story
 
 HOUR_S = 3600.0
 SPOT_LISTING = replace(SPEC.listings[0], max_life_s=24 * HOUR_S)
@@ -23,7 +23,7 @@ LONG = replace(SPEC, listings=(SPOT_LISTING, SPEC.listings[1]), max_steps=100, d
 
 
 def started(policy: Policy, *, timed_s: float | None, age_s: float = 0.0) -> tuple[Story, list[d.Decision]]:
-    """A job that starts on a machine of this age, with an earlier one done at so many seconds a step."""
+    """A job that starts on a machine of this age, after an earlier job that took this many seconds per step."""
     run = story(Cheapest(), policy, lease="l0", job="j0", spec=LONG)
     run.state.jobs["j0"].until_step = 100
     if timed_s is not None:
@@ -61,7 +61,7 @@ def test_after_every_save_the_next_is_planned_anew() -> None:
     assert second > first
 
 
-def test_a_short_job_on_a_safe_machine_is_not_saved_on_the_way() -> None:
+def test_a_short_job_on_a_safe_machine_is_not_saved_before_its_end() -> None:
     _, decisions = started(ByLifetime(LifetimeSource()), timed_s=9.0, age_s=6 * HOUR_S)
     (plan,) = [x for x in decisions if isinstance(x, d.PlanSaves)]
     assert "not worth a save" in plan.why
@@ -76,8 +76,8 @@ def test_a_machine_near_the_end_of_its_day_is_left_right_after_a_save() -> None:
     assert "a new one is expected to do it sooner" in halt.why
 
 
-def test_nobody_saves_for_fear_on_a_machine_that_stays() -> None:
-    run = story(Cheapest(), ByLifetime(LifetimeSource()), lease="l0", job="j0", offer=KEPT, spec=LONG)
+def test_no_saves_are_planned_on_an_on_demand_machine() -> None:
+    run = story(Cheapest(), ByLifetime(LifetimeSource()), lease="l0", job="j0", offer=ON_DEMAND_OFFER, spec=LONG)
     assert plans(run.tell(e.TimerFired(at=1.0, name="tick"))) == []
 
 
@@ -95,7 +95,7 @@ def test_young_and_dalys_interval_is_the_root_of_twice_save_times_life() -> None
     assert plans(decisions) == [pytest.approx(sqrt(2 * USUAL_SAVE_S * HOUR_S))]
 
 
-def test_fairly_compared_it_knows_how_long_machines_live() -> None:
+def test_by_default_young_daly_uses_the_mean_lifetime_of_the_model() -> None:
     (literature,), (fair,) = (
         plans(started(YoungDaly(LifetimeSource(), mean_life_s=life_s), timed_s=None)[1]) for life_s in (HOUR_S, None)
     )

@@ -64,7 +64,7 @@ def test_at_the_last_call_money_that_came_free_buys_more_time_and_then_the_work_
     gains = [later - earlier for earlier, later in pairwise(ends)]
     assert gains == sorted(gains, reverse=True)
     assert then == d.HaltSegment(
-        segment="s0", grace_s=SPEC.wind_down_s, why="its machine's prepaid time ends and no more can be paid"
+        segment="s0", grace_s=SPEC.wind_down_s, why="the prepaid time of its machine ends, and the budget pays no more"
     )
     again = run.tell(e.TimerFired(at=wake.at, name=wake.name))
     assert not any(isinstance(decision, d.HaltSegment | d.WakeAt) for decision in again)
@@ -86,13 +86,13 @@ def test_a_machine_that_is_leaving_is_not_renewed(ending: str) -> None:
         case "released":
             run.order(d.ReleaseLease(lease="l0", why="the story"))
         case "winding down":
-            run.order(d.WindDown(why="the story"))
+            run.order(d.WindDown(reason="completed", why="the story"))
         case "gone":
             run.happened(e.LeaseEnded(at=9.0, lease="l0", cause="revoked", charged_usd=0.0))
     assert renew(run, HALF) == []
 
 
-def test_a_machine_whose_time_ran_out_while_nobody_was_alive_is_not_paid_again() -> None:
+def test_a_machine_whose_prepaid_time_ended_without_a_controller_is_not_paid_again() -> None:
     run = story(Renewal(), lease="l0", job="j0", running_since=0.0)
     refused, last_call = renew(run, SPEC.slice_s + 5.0)
     assert (type(refused), refused.why) == (d.Refused, "the prepaid time of l0 is over")

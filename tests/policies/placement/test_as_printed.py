@@ -1,4 +1,4 @@
-"""Algorithm 1 to the letter: a random bid, the printed price of a step, a machine for each trial, and for an hour."""
+"""Algorithm 1 to the letter: a random bid, the printed cost of a step, a machine for each trial, for an hour."""
 
 from __future__ import annotations
 
@@ -50,40 +50,40 @@ def story(*listings: Listing, prices: Prices | None = None, trials: int = 1, **f
     return run
 
 
-def asked_for(run: Story, at: float = 10.0) -> list[d.RequestLease]:
+def requested(run: Story, at: float = 10.0) -> list[d.RequestLease]:
     return [x for x in run.tell(e.TimerFired(at=at, name="tick")) if isinstance(x, d.RequestLease)]
 
 
 def test_at_one_price_the_machine_with_the_fewest_cpus_looks_fastest_and_on_demand_is_not_in_the_pool() -> None:
-    (asked,) = asked_for(story(LARGE, SMALL, KEPT))
-    assert asked.offer == SMALL.offer
+    (requests,) = requested(story(LARGE, SMALL, KEPT))
+    assert requests.offer == SMALL.offer
 
 
 def test_once_a_pace_is_known_it_replaces_the_guess() -> None:
     run = story(LARGE, SMALL)
     run.state.jobs["j0"].paces |= {("large", 1): Pace(20, 20 * 60.0), ("small", 1): Pace(20, 20 * 240.0)}
-    (asked,) = asked_for(run)
-    assert asked.offer == LARGE.offer
+    (requests,) = requested(run)
+    assert requests.offer == LARGE.offer
 
 
-def test_the_bid_is_the_price_and_up_to_twenty_cents_drawn_anew_for_each_trial() -> None:
-    asked = asked_for(story(SMALL, trials=4))
-    bids = [request.max_usd_per_hour for request in asked]
+def test_the_bid_is_the_price_and_up_to_twenty_cents_sampled_anew_for_each_trial() -> None:
+    requests = requested(story(SMALL, trials=4))
+    bids = [request.max_usd_per_hour for request in requests]
     assert len(set(bids)) == 4
     assert all(0.30001 <= bid <= 0.5 for bid in bids)
-    assert [request.reserve_usd for request in asked] == [
+    assert [request.reserve_usd for request in requests] == [
         pytest.approx(bid * SPEC.slice_s / 3600) for bid in bids
-    ]  # the guard sets aside what the bid may cost, not the price on demand
+    ]  # the guard sets aside what the bid may cost, not the on-demand price
 
 
 def test_the_price_that_counts_is_the_mean_of_the_last_hour() -> None:
     low = Prices({SMALL.offer: 0.9, LARGE.offer: 0.4}, at=3600.0, then={SMALL.offer: 0.1, LARGE.offer: 0.4})
     other = replace(LARGE, vcpus=SMALL.vcpus)
-    half_an_hour, an_hour = (asked_for(story(SMALL, other, prices=low), at=3600.0 + s)[0] for s in (1200.0, 3000.0))
+    half_an_hour, an_hour = (requested(story(SMALL, other, prices=low), at=3600.0 + s)[0] for s in (1200.0, 3000.0))
     assert (half_an_hour.offer, an_hour.offer) == (other.offer, SMALL.offer)
 
 
-def test_each_trial_gets_the_machine_that_was_asked_for_it_and_no_other() -> None:
+def test_each_trial_gets_the_machine_that_was_requested_it_and_no_other() -> None:
     run = story(SMALL, trials=2)
     decided = run.tell(e.TimerFired(at=10.0, name="tick"))
     tags = [(x.job, x.tags) for x in decided if isinstance(x, d.TagJob)]
@@ -94,7 +94,7 @@ def test_each_trial_gets_the_machine_that_was_asked_for_it_and_no_other() -> Non
 
 def test_a_machine_is_shut_down_when_its_trial_is_done_though_another_waits() -> None:
     run = story(SMALL, trials=2, max_machines=1)
-    asked_for(run)
+    requested(run)
     run.tell(e.LeaseGranted(at=50.0, lease="l0"))
     decided = run.end("j0")
     assert [x for x in decided if not isinstance(x, d.WakeAt)] == [d.ReleaseLease(lease="l0", why=ANY)]
@@ -102,7 +102,7 @@ def test_a_machine_is_shut_down_when_its_trial_is_done_though_another_waits() ->
 
 def test_after_more_than_an_hour_and_not_before_the_trial_leaves() -> None:
     run = story(SMALL)
-    asked_for(run)
+    requested(run)
     timer, _ = run.tell(e.LeaseGranted(at=50.0, lease="l0"))
     assert timer == d.WakeAt(name="rotate:l0", at=50.0 + 3610.0, about="l0", why=ANY)
     run.happened(e.SegmentStarted(at=60.0, segment="s0"))
@@ -110,34 +110,34 @@ def test_after_more_than_an_hour_and_not_before_the_trial_leaves() -> None:
     assert d.HaltSegment(segment="s0", grace_s=ANY, why=ANY) in run.tell(e.TimerFired(at=timer.at, name=timer.name))
 
 
-def test_a_trial_whose_machine_is_taken_away_gets_another() -> None:
+def test_a_trial_whose_machine_is_preempted_gets_another() -> None:
     run = story(SMALL)
-    asked_for(run)
+    requested(run)
     run.tell(e.LeaseGranted(at=50.0, lease="l0"))
     run.tell(e.RevocationNoticed(at=60.0, lease="l0", gone_at=180.0))
     decided = run.end("j0", "halted", step=0)
     assert [x.lease for x in decided if isinstance(x, d.RequestLease)] == ["l1"]
 
 
-def test_a_denied_offer_is_left_alone_for_a_while() -> None:
+def test_a_denied_offer_is_not_requested_again_at_once() -> None:
     run = story(SMALL)
-    asked_for(run)
+    requested(run)
     denied = run.tell(e.LeaseDenied(at=15.0, lease="l0", reason="price"))
     assert denied == [d.WakeAt(name="retry-placement", at=75.0, why=ANY)]
-    assert asked_for(run, at=75.0)
+    assert requested(run, at=75.0)
 
 
 def test_a_study_with_nothing_in_the_pool_ends_with_that_reason() -> None:
     run = story(KEPT)
     (ended,) = run.tell(e.TimerFired(at=10.0, name="tick"))
-    assert ended == d.WindDown(why="no spot machine on offer has the 1 slots that j0 takes")
+    assert ended == d.WindDown(reason="failed", why="no spot machine on offer has the 1 slots that j0 needs")
 
 
 class TestAsPrinted(PolicySuite):
     spec = replace(SPEC, max_steps=60, deadline_s=30 * 3600.0)
 
     def policies(self, spec):
-        return recipes.build(replace(spec, recipe="asha", options={"placement": "as_printed"}))
+        return recipes.build(replace(spec, recipe="asha", options={"placement": "spottune_as_printed"}))
 
 
 class TestSpotTuneAsPrinted(PolicySuite):

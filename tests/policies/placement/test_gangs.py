@@ -12,11 +12,11 @@ from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.testing.story import SPEC, SPOT, ConstantPrices, Story, story
 
 TICK = e.TimerFired(at=10.0, name="tick")
-THERE = Offer(provider="aws", zone="b", machine="small", spot=True)
+OTHER_ZONE = Offer(provider="aws", zone="b", machine="small", spot=True)
 WIDE = replace(SPEC, listings=tuple(replace(listing, slots=4) for listing in SPEC.listings))
 TWO_ZONES = replace(
     WIDE,
-    listings=(*WIDE.listings, Listing(offer=THERE, vcpus=2, memory_gb=8, slots=4, on_demand_usd_per_hour=1.0)),
+    listings=(*WIDE.listings, Listing(offer=OTHER_ZONE, vcpus=2, memory_gb=8, slots=4, on_demand_usd_per_hour=1.0)),
 )
 
 
@@ -36,7 +36,7 @@ def started(decisions: list[d.Decision]) -> list[tuple[tuple[str, ...], tuple[in
     return [(x.leases, x.slots_on) for x in decisions if isinstance(x, d.StartSegment)]
 
 
-def test_a_gang_sits_on_one_machine_where_one_has_room() -> None:
+def test_a_gang_runs_on_one_machine_where_one_has_room() -> None:
     run = machines("l0", "l1")
     run.add("j0", until_step=9, slots=4)
     assert started(run.tell(TICK)) == [(("l0",), (4,))]
@@ -52,19 +52,19 @@ def test_else_on_as_few_as_possible() -> None:
 
 def test_a_gang_never_spans_zones() -> None:
     run = machines("l0", spec=TWO_ZONES)
-    run.rent("l1", offer=THERE)
+    run.rent("l1", offer=OTHER_ZONE)
     run.add("j0", until_step=9, slots=8)
     assert started(run.tell(TICK)) == []
 
 
 def test_machines_for_a_gang_are_rented_where_it_has_some_even_if_others_are_cheaper() -> None:
     run = machines("l0", spec=TWO_ZONES)
-    run.feed = run.state.feed = ConstantPrices(dict.fromkeys(run.view.listings, 1.0) | {SPOT: 0.5, THERE: 0.1})
+    run.feed = run.state.feed = ConstantPrices(dict.fromkeys(run.view.listings, 1.0) | {SPOT: 0.5, OTHER_ZONE: 0.1})
     run.add("j0", until_step=9, slots=8)
     assert [x.offer for x in run.tell(TICK) if isinstance(x, d.RequestLease)] == [SPOT]
 
 
-def test_a_machine_is_kept_for_a_gang_whose_other_machine_is_on_its_way() -> None:
+def test_a_machine_is_kept_for_a_gang_whose_other_machine_is_pending() -> None:
     run = machines("l0", policy=Cheapest(idle_s=0.0))
     run.add("j0", until_step=9, slots=8)
     assert not [x for x in run.tell(TICK) if isinstance(x, d.ReleaseLease)]
@@ -75,38 +75,38 @@ def test_a_gang_that_cannot_be_paid_at_once_ends_the_run_instead_of_renting_half
     run = machines(policy=OnDemand(), spec=replace(WIDE, budget_usd=0.03))
     run.add("j0", until_step=9, slots=8)
     (decided,) = run.tell(TICK)
-    assert decided == d.WindDown(why="$0.03 does not pay 8 slots at once any more")
+    assert decided == d.WindDown(reason="out_of_budget", why="$0.03 left in the budget cannot pay 8 slots at once")
 
 
-def test_work_is_gathered_so_that_a_machine_can_go() -> None:
+def test_work_is_packed_so_that_a_machine_can_be_released() -> None:
     run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, consolidates=True))
     occupy(run, "j0", "l0", 2)
     occupy(run, "j1", "l1", 1)
     (halt,) = run.tell(TICK)
-    assert (halt.segment, halt.why) == ("s1", "there is room for it elsewhere, and l1 can be given back then")
+    assert (halt.segment, halt.why) == ("s1", "moved: it fits on another machine, and l1 can be released")
     moved = run.end("j1", "halted", step=0)
     assert started(moved) == [(("l0",), (1,))]
-    assert d.ReleaseLease(lease="l1", why="nothing is left for it to do") in moved
+    assert d.ReleaseLease(lease="l1", why="idle: no work is left for it") in moved
 
 
 def test_all_machines_that_can_be_emptied_are_emptied_at_once() -> None:
     run = machines("l0", "l1", "l2", "l3", policy=Cheapest(idle_s=0.0, consolidates=True))
-    for number, taken in enumerate((1, 2, 1, 3)):
-        occupy(run, f"j{number}", f"l{number}", taken)
+    for number, used in enumerate((1, 2, 1, 3)):
+        occupy(run, f"j{number}", f"l{number}", used)
     assert [halt.segment for halt in run.tell(TICK)] == ["s0", "s2"]
     moved = [started(run.end(job, "halted", step=0)) for job in ("j0", "j2")]
     assert moved == [[(("l3",), (1,))], [(("l1",), (1,))]]
 
 
-def test_nothing_is_gathered_while_a_place_is_about_to_become_free() -> None:
+def test_nothing_is_packed_while_slots_are_about_to_become_free() -> None:
     run = machines("l0", "l1", policy=Cheapest(idle_s=0.0, consolidates=True))
     occupy(run, "j0", "l0", 2)
     occupy(run, "j1", "l1", 1)
-    run.order(d.DropJob(job="j1", why="out"))
+    run.order(d.DropJob(job="j1", why="pruned"))
     assert run.tell(TICK) == []
 
 
-def test_nothing_is_gathered_where_it_would_not_fit_or_would_not_pay() -> None:
+def test_nothing_is_packed_where_it_would_not_fit_or_would_not_pay() -> None:
     run = machines("l0", "l1", policy=Cheapest(consolidates=True))
     occupy(run, "j0", "l0", 3)
     occupy(run, "j1", "l1", 2)
@@ -117,7 +117,7 @@ def test_nothing_is_gathered_where_it_would_not_fit_or_would_not_pay() -> None:
     assert not run.tell(e.TimerFired(at=SPEC.deadline_s - 599, name="tick"))
 
 
-def test_gangs_sit_down_first_so_that_single_workers_do_not_scatter_them() -> None:
+def test_gangs_start_first_so_that_single_workers_do_not_scatter_them() -> None:
     run = machines("l0", "l1", policy=Cheapest(consolidates=True))
     run.add("j0", until_step=9, slots=1)
     run.add("j1", until_step=9, slots=4)

@@ -1,4 +1,4 @@
-"""Trials whose configurations name machines: sent there, rented for each by itself, all together or not at all."""
+"""Trials whose configurations name machines: pinned there, rented for each by itself, all together or not at all."""
 
 from __future__ import annotations
 
@@ -64,38 +64,38 @@ def joint(*policies, **changes) -> Story:
     return run
 
 
-def wish(run: Story, job: str, **config) -> None:
-    """A search orders a trial to be run, as any search does."""
+def run_job(run: Story, job: str, **config) -> None:
+    """A search decides RunJob, as any search does."""
     run.order(
         d.AddJob(job=JobId(job), config={"x": 0.5, **config}, why="the story"),
         d.RunJob(job=JobId(job), until_step=9, slots=run.spec.slots, why="the story"),
     )
 
 
-def asked_for(decisions: list[d.Decision]) -> list[Offer]:
+def requested(decisions: list[d.Decision]) -> list[Offer]:
     return [x.offer for x in decisions if isinstance(x, d.RequestLease)]
 
 
-def sent_to(decisions: list[d.Decision]) -> list[tuple[Offer | None, int]]:
+def pinned_to(decisions: list[d.Decision]) -> list[tuple[Offer | None, int]]:
     return [(x.offer, x.slots) for x in decisions if isinstance(x, d.RunJob)]
 
 
 WAKE = e.LeaseEnded(at=5.0, lease=LeaseId("l99"), cause="released", charged_usd=0.0)
 
 
-class OnToTheEnd:
-    """A search that orders a running trial again."""
+class RunsAgain:
+    """A search that decides RunJob again for a running trial."""
 
     wants = frozenset({e.TimerFired})
 
     def decide(self, _state, _event) -> Iterator[d.Decision]:
-        yield d.RunJob(job=JobId("j0"), until_step=9, slots=1, why="on to the end")
+        yield d.RunJob(job=JobId("j0"), until_step=9, slots=1, why="to the last step")
 
 
-# -- where to -------------------------------------------------------------------------------------------------------
-def test_a_trial_is_sent_to_the_offer_that_it_names_with_all_slots_of_its_machines() -> None:
+# -- pinning --------------------------------------------------------------------------------------------------------
+def test_a_trial_is_pinned_to_the_offer_that_it_names_with_all_slots_of_its_machines() -> None:
     run = joint(Pinning())
-    wish(run, "j0", type="large", count=3, where="b", spot=False)
+    run_job(run, "j0", type="large", count=3, where="b", spot=False)
     assert run.tell(WAKE) == [
         d.RunJob(job="j0", until_step=9, slots=6, offer=offer("large", "b", spot=False), why=ANY),
     ]
@@ -104,10 +104,10 @@ def test_a_trial_is_sent_to_the_offer_that_it_names_with_all_slots_of_its_machin
 
 def test_of_what_it_leaves_open_it_gets_the_cheapest_now() -> None:
     run = joint(Pinning())
-    wish(run, "j0", type="small")
-    wish(run, "j1", type="large")
-    wish(run, "j2", type="small", spot=False, where="b")
-    assert sent_to(run.tell(WAKE)) == [
+    run_job(run, "j0", type="small")
+    run_job(run, "j1", type="large")
+    run_job(run, "j2", type="small", spot=False, where="b")
+    assert pinned_to(run.tell(WAKE)) == [
         (offer("small", "b"), 1),
         (offer("large", "a"), 2),
         (offer("small", "b", spot=False), 1),
@@ -116,58 +116,58 @@ def test_of_what_it_leaves_open_it_gets_the_cheapest_now() -> None:
 
 def test_where_only_on_demand_is_wanted_what_is_open_is_on_demand() -> None:
     run = joint(Pinning(only_on_demand=True))
-    wish(run, "j0", type="small", where="a")
-    assert sent_to(run.tell(WAKE)) == [(offer("small", "a", spot=False), 1)]
+    run_job(run, "j0", type="small", where="a")
+    assert pinned_to(run.tell(WAKE)) == [(offer("small", "a", spot=False), 1)]
 
 
-def test_a_machine_that_is_there_comes_before_a_cheaper_one_and_serves_one_trial() -> None:
+def test_an_idle_machine_comes_before_a_cheaper_one_and_serves_one_trial() -> None:
     run = joint(Pinning())
     run.rent("l0", offer=offer("small", "a"))
-    wish(run, "j0", type="small")
-    wish(run, "j1", type="small")
-    assert sent_to(run.tell(WAKE)) == [(offer("small", "a"), 1), (offer("small", "b"), 1)]
+    run_job(run, "j0", type="small")
+    run_job(run, "j1", type="small")
+    assert pinned_to(run.tell(WAKE)) == [(offer("small", "a"), 1), (offer("small", "b"), 1)]
 
 
-def test_nothing_is_said_twice() -> None:
+def test_nothing_is_decided_twice() -> None:
     run = joint(Pinning())
-    wish(run, "j0", type="small")
+    run_job(run, "j0", type="small")
     run.tell(WAKE)
     assert run.tell(replace(WAKE, lease=LeaseId("l98"))) == []
 
 
 def test_a_trial_whose_offer_was_denied_goes_to_another_if_its_configuration_allows_one() -> None:
     run = joint()
-    wish(run, "j0", type="small", spot=True)
-    wish(run, "j1", type="small", spot=True, where="b")
-    assert asked_for(run.tell(WAKE)) == [offer("small", "b")] * 2
-    told = run.tell(e.LeaseDenied(at=20.0, lease=LeaseId("l0"), reason="no_capacity"))
-    assert sent_to(told) == []  # the other that was asked for is the first one's now
-    told = run.tell(e.LeaseDenied(at=25.0, lease=LeaseId("l1"), reason="no_capacity"))
-    assert sent_to(told) == [(offer("small", "a"), 1)]
-    assert asked_for(told) == [offer("small", "a")]
-    assert "retry-placement" in run.state.timers  # for the one that can go nowhere else
+    run_job(run, "j0", type="small", spot=True)
+    run_job(run, "j1", type="small", spot=True, where="b")
+    assert requested(run.tell(WAKE)) == [offer("small", "b")] * 2
+    decided = run.tell(e.LeaseDenied(at=20.0, lease=LeaseId("l0"), reason="no_capacity"))
+    assert pinned_to(decided) == []  # the other pending one is for the first trial now
+    decided = run.tell(e.LeaseDenied(at=25.0, lease=LeaseId("l1"), reason="no_capacity"))
+    assert pinned_to(decided) == [(offer("small", "a"), 1)]
+    assert requested(decided) == [offer("small", "a")]
+    assert "retry-placement" in run.state.timers  # for the trial that names this offer
 
 
-def test_a_running_trial_that_is_ordered_again_stays_where_it_is() -> None:
+def test_a_running_trial_with_a_new_run_job_stays_where_it_is() -> None:
     run = joint(Pinning())
-    wish(run, "j0", type="large", where="a", spot=True)
+    run_job(run, "j0", type="large", where="a", spot=True)
     run.tell(WAKE)
     run.rent("l0", offer=offer("large", "a"))
     run.start("s0", "j0", "l0")
 
-    longer = Story(OnToTheEnd(), Pinning(), spec=run.spec)
+    longer = Story(RunsAgain(), Pinning(), spec=run.spec)
     longer.state, longer.feed = run.state, run.feed
     longer.tell(TICK)
     assert not run.state.draining
     assert (run.state.jobs["j0"].offer, run.state.jobs["j0"].slots) == (offer("large", "a"), 2)
 
 
-def test_what_is_nowhere_for_sale_is_given_up_with_words() -> None:
+def test_a_trial_whose_machines_are_not_on_offer_is_pruned_with_the_reason() -> None:
     run = joint(Pinning())
-    wish(run, "j0", type="huge")
-    wish(run, "j1", type="small", count=5)
-    gone = "the machines that its configuration names are not to be had in this run"
-    assert run.tell(WAKE) == [d.DropJob(job="j0", why=gone), d.DropJob(job="j1", why=gone)]
+    run_job(run, "j0", type="huge")
+    run_job(run, "j1", type="small", count=5)
+    why = "pruned: this run cannot rent the machines that its configuration names"
+    assert run.tell(WAKE) == [d.DropJob(job="j0", why=why), d.DropJob(job="j1", why=why)]
 
 
 def test_the_price_of_a_configuration_is_that_of_all_its_machines_now() -> None:
@@ -180,72 +180,74 @@ def test_the_price_of_a_configuration_is_that_of_all_its_machines_now() -> None:
 # -- renting --------------------------------------------------------------------------------------------------------
 def test_each_trial_gets_its_own_machines_rented() -> None:
     run = joint()
-    wish(run, "j0", type="small", where="a", spot=True, count=2)
-    wish(run, "j1", type="large", where="a", spot=False)
-    assert asked_for(run.tell(WAKE)) == [offer("small")] * 2 + [offer("large", spot=False)]
+    run_job(run, "j0", type="small", where="a", spot=True, count=2)
+    run_job(run, "j1", type="large", where="a", spot=False)
+    assert requested(run.tell(WAKE)) == [offer("small")] * 2 + [offer("large", spot=False)]
 
 
-def test_a_gang_starts_when_the_last_of_its_machines_is_there_and_nobody_takes_the_others() -> None:
+def test_a_gang_starts_when_the_last_of_its_machines_is_up_and_no_other_trial_uses_the_first_ones() -> None:
     run = joint(max_machines=5)
-    wish(run, "j0", type="small", where="a", spot=True, count=2)
-    wish(run, "j1", type="small", where="a", spot=True)
-    assert asked_for(run.tell(WAKE)) == [offer("small")] * 3
+    run_job(run, "j0", type="small", where="a", spot=True, count=2)
+    run_job(run, "j1", type="small", where="a", spot=True)
+    assert requested(run.tell(WAKE)) == [offer("small")] * 3
     assert not [x for x in run.tell(e.LeaseGranted(at=20.0, lease=LeaseId("l0"))) if isinstance(x, d.StartSegment)]
-    told = run.tell(e.LeaseGranted(at=30.0, lease=LeaseId("l2")))
-    assert [(x.job, x.leases) for x in told if isinstance(x, d.StartSegment)] == [("j0", ("l0", "l2"))]
-    told = run.tell(e.LeaseGranted(at=40.0, lease=LeaseId("l1")))
-    assert [(x.job, x.leases) for x in told if isinstance(x, d.StartSegment)] == [("j1", ("l1",))]
+    decided = run.tell(e.LeaseGranted(at=30.0, lease=LeaseId("l2")))
+    assert [(x.job, x.leases) for x in decided if isinstance(x, d.StartSegment)] == [("j0", ("l0", "l2"))]
+    decided = run.tell(e.LeaseGranted(at=40.0, lease=LeaseId("l1")))
+    assert [(x.job, x.leases) for x in decided if isinstance(x, d.StartSegment)] == [("j1", ("l1",))]
 
 
-def test_nothing_is_rented_behind_a_trial_that_there_is_no_room_for() -> None:
+def test_nothing_is_rented_behind_a_trial_whose_machines_may_not_be_rented_yet() -> None:
     run = joint(max_machines=3)
-    wish(run, "j0", type="large", where="a", spot=True)
+    run_job(run, "j0", type="large", where="a", spot=True)
     run.tell(WAKE)
     run.happened(e.LeaseGranted(at=6.0, lease=LeaseId("l0")))
     run.start("s0", "j0", "l0")
-    wish(run, "j1", type="small", where="a", spot=True, count=3)
-    wish(run, "j2", type="small", where="b", spot=True)
-    assert asked_for(run.tell(replace(WAKE, lease=LeaseId("l98")))) == []
+    run_job(run, "j1", type="small", where="a", spot=True, count=3)
+    run_job(run, "j2", type="small", where="b", spot=True)
+    assert requested(run.tell(replace(WAKE, lease=LeaseId("l98")))) == []
 
 
-def test_idle_machines_that_fit_nobody_make_room() -> None:
+def test_idle_machines_that_fit_no_trial_make_room() -> None:
     run = joint(max_machines=1)
     run.rent("l0", offer=offer("large", "a"))
-    wish(run, "j0", type="small", where="a", spot=True)
-    told = run.tell(WAKE)
-    assert [x.lease for x in told if isinstance(x, d.ReleaseLease)] == ["l0"]
-    assert asked_for(told) == [offer("small")]
+    run_job(run, "j0", type="small", where="a", spot=True)
+    decided = run.tell(WAKE)
+    assert [x.lease for x in decided if isinstance(x, d.ReleaseLease)] == ["l0"]
+    assert requested(decided) == [offer("small")]
 
 
 def test_all_machines_of_a_gang_are_prepaid_alike_when_money_is_short() -> None:
     run = joint(budget_usd=0.5)  # three at a dollar an hour: a whole slice would be 0.75
-    wish(run, "j0", type="small", where="a", spot=True, count=3)
-    told = [x for x in run.tell(WAKE) if isinstance(x, d.RequestLease)]
-    assert [x.end_by - 5.0 for x in told] == [450.0] * 3
+    run_job(run, "j0", type="small", where="a", spot=True, count=3)
+    decided = [x for x in run.tell(WAKE) if isinstance(x, d.RequestLease)]
+    assert [x.end_by - 5.0 for x in decided] == [450.0] * 3
 
 
-def test_a_run_whose_next_machines_cannot_be_paid_ends_with_words() -> None:
+def test_a_run_whose_next_machines_cannot_be_paid_ends_with_the_reason() -> None:
     run = joint(budget_usd=0.05)
-    wish(run, "j0", type="large", where="a", spot=True, count=3)
-    assert run.tell(WAKE)[-1] == d.WindDown(why="$0.05 does not pay 3 x large spot in a any more")
+    run_job(run, "j0", type="large", where="a", spot=True, count=3)
+    assert run.tell(WAKE)[-1] == d.WindDown(
+        reason="out_of_budget", why="$0.05 left in the budget cannot pay 3 x large spot in a"
+    )
 
 
-def test_a_dear_trial_does_not_keep_a_cheap_one_waiting() -> None:
+def test_an_expensive_trial_does_not_keep_a_cheap_one_waiting() -> None:
     run = joint(budget_usd=0.2)
-    wish(run, "j0", type="large", where="a", spot=True, count=3)
-    wish(run, "j1", type="small", where="a", spot=True)
-    told = run.tell(WAKE)
-    assert asked_for(told) == [offer("small")]
-    assert not [x for x in told if isinstance(x, d.WindDown)]
+    run_job(run, "j0", type="large", where="a", spot=True, count=3)
+    run_job(run, "j1", type="small", where="a", spot=True)
+    decided = run.tell(WAKE)
+    assert requested(decided) == [offer("small")]
+    assert not [x for x in decided if isinstance(x, d.WindDown)]
 
 
-def test_a_spot_machine_dearer_than_on_demand_is_not_asked_for() -> None:
+def test_a_spot_machine_above_the_on_demand_price_is_not_requested() -> None:
     run = joint()
     run.feed = run.state.feed = ConstantPrices({**USD, offer("small", "a"): 1.5})
-    wish(run, "j0", type="small", where="a", spot=True)
-    told = run.tell(WAKE)
-    assert asked_for(told) == []
-    assert d.WakeAt(name="retry-placement", at=65.0, why=ANY) in told
+    run_job(run, "j0", type="small", where="a", spot=True)
+    decided = run.tell(WAKE)
+    assert requested(decided) == []
+    assert d.WakeAt(name="retry-placement", at=65.0, why=ANY) in decided
 
 
 # -- the contract ---------------------------------------------------------------------------------------------------

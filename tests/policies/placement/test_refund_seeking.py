@@ -1,4 +1,4 @@
-"""Refund seeking: a maximum just above the market, a stay of an hour at most, and steps that cost nothing."""
+"""Refund seeking: a maximum just above the market, an hour per machine at most, and steps free of charge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GOOGLE, KEPT = machine("google", "gcp_preemptible"), machine("kept", "per_second
 
 
 class Jumping:
-    """All cost the same now. `busy` was dearer for a minute in every twenty of the week before."""
+    """All cost the same now. `busy` was more expensive for a minute in every twenty of the week before."""
 
     def usd_per_hour(self, offer: Offer, _at: float) -> float:
         return 0.3 if offer.spot else 1.0
@@ -55,59 +55,59 @@ class Jumping:
 
 
 def story(*listings: Listing, **fields) -> Story:
-    told = Story(RefundSeeking(), spec=replace(SPEC, listings=listings, max_steps=1000, **fields))
-    told.feed = told.state.feed = Jumping()
-    told.begin()
-    told.add("j0", until_step=1000)
-    return told
+    seeking_run = Story(RefundSeeking(), spec=replace(SPEC, listings=listings, max_steps=1000, **fields))
+    seeking_run.feed = seeking_run.state.feed = Jumping()
+    seeking_run.begin()
+    seeking_run.add("j0", until_step=1000)
+    return seeking_run
 
 
-def asked_for(told: Story, at: float = 10.0) -> list[d.RequestLease]:
-    return [x for x in told.tell(e.TimerFired(at=at, name="tick")) if isinstance(x, d.RequestLease)]
+def requested(seeking_run: Story, at: float = 10.0) -> list[d.RequestLease]:
+    return [x for x in seeking_run.tell(e.TimerFired(at=at, name="tick")) if isinstance(x, d.RequestLease)]
 
 
-def test_of_two_machines_at_one_price_the_one_that_will_be_taken_away_is_taken_at_a_maximum_just_above() -> None:
-    (asked,) = asked_for(story(QUIET, BUSY))
-    assert asked.offer == BUSY.offer
-    assert asked.max_usd_per_hour == pytest.approx(0.3 * (1 + ABOVE_MARKET))
-    assert "free if so: at most $0.30015/h is paid" in asked.why
+def test_of_two_machines_at_one_price_the_one_that_will_be_preempted_is_rented_at_a_maximum_just_above() -> None:
+    (request,) = requested(story(QUIET, BUSY))
+    assert request.offer == BUSY.offer
+    assert request.max_usd_per_hour == pytest.approx(0.3 * (1 + ABOVE_MARKET))
+    assert "free of charge if so: maximum price $0.30015/h" in request.why
 
 
 def test_the_guard_sets_aside_what_the_maximum_allows_and_no_more() -> None:
-    (asked,) = asked_for(story(BUSY))
-    assert asked.reserve_usd == pytest.approx(0.3 * (1 + ABOVE_MARKET) * SPEC.slice_s / HOUR_S)
-    (poor,) = asked_for(story(BUSY, budget_usd=0.01))  # not a minute at the price on demand
+    (request,) = requested(story(BUSY))
+    assert request.reserve_usd == pytest.approx(0.3 * (1 + ABOVE_MARKET) * SPEC.slice_s / HOUR_S)
+    (poor,) = requested(story(BUSY, budget_usd=0.01))  # less than a minute at the on-demand price
     assert poor.end_by - 10.0 > 60.0
 
 
 def test_where_the_first_hour_is_never_refunded_there_is_no_maximum_and_the_reason_says_so() -> None:
     for listing in (GOOGLE, KEPT):
-        (asked,) = asked_for(story(listing))
-        assert asked.max_usd_per_hour is None
-        assert "its first hour is never refunded" in asked.why
+        (request,) = requested(story(listing))
+        assert request.max_usd_per_hour is None
+        assert "its first hour is never refunded" in request.why
 
 
 def test_only_machines_whose_first_hour_may_be_refunded_are_left_before_it_ends() -> None:
     for listing, timers in ((BUSY, 1), (GOOGLE, 0), (KEPT, 0)):
-        told = story(listing)
-        asked_for(told)
-        decided = told.tell(e.LeaseGranted(at=50.0, lease="l0"))
+        seeking_run = story(listing)
+        requested(seeking_run)
+        decided = seeking_run.tell(e.LeaseGranted(at=50.0, lease="l0"))
         wakes = [x for x in decided if isinstance(x, d.WakeAt)]
         assert wakes == [d.WakeAt(name="rotate:l0", at=50.0 + HOUR_S - 180.0, about="l0", why=ANY)][:timers]
 
 
-def test_a_maximum_overtaken_by_the_price_is_not_asked_for_again_at_once() -> None:
-    told = story(BUSY)
-    asked_for(told)
-    assert told.tell(e.LeaseDenied(at=15.0, lease="l0", reason="price")) == [
+def test_a_maximum_overtaken_by_the_price_is_not_requested_again_at_once() -> None:
+    seeking_run = story(BUSY)
+    requested(seeking_run)
+    assert seeking_run.tell(e.LeaseDenied(at=15.0, lease="l0", reason="price")) == [
         d.WakeAt(name="retry-placement", at=75.0, why=ANY)
     ]
-    assert [x.lease for x in asked_for(told, at=75.0)] == ["l1"]
+    assert [x.lease for x in requested(seeking_run, at=75.0)] == ["l1"]
 
 
-def test_prices_of_the_last_week_tell_the_chance_to_be_taken_away_at_a_maximum() -> None:
-    told = story(QUIET, BUSY, KEPT)
-    rows = offer_prices(told.view, "j0", Overheads(), FromPrices(), bid=a_little_above_the_market)
+def test_prices_of_the_last_week_give_the_chance_of_preemption_at_a_maximum() -> None:
+    seeking_run = story(QUIET, BUSY, KEPT)
+    rows = offer_prices(seeking_run.view, "j0", Overheads(), FromPrices(), bid=a_little_above_the_market)
     chances = {row.listing: row.chance for row in rows}
     assert chances[BUSY] > 0.9
     assert chances[QUIET] < 0.02
@@ -142,7 +142,7 @@ def played(placement: str) -> list[Entry]:
 
 
 def free_share(entries: list[Entry]) -> float:
-    """The share of all steps that were trained on machines which cost nothing in the end."""
+    """The share of all steps that were trained on machines which were refunded."""
     free = {x.event.lease for x in entries if isinstance(x.event, e.LeaseEnded) and x.event.charged_usd == 0}
     starts = {x.segment: x for entry in entries for x in entry.decisions if isinstance(x, d.StartSegment)}
     steps = {True: 0, False: 0}
@@ -154,11 +154,11 @@ def free_share(entries: list[Entry]) -> float:
     return steps[True] / sum(steps.values())
 
 
-def test_whoever_is_taken_away_in_the_first_hour_pays_nothing() -> None:
+def test_a_preemption_in_the_first_hour_is_free_of_charge() -> None:
     entries = played("refund_seeking")
     granted = {x.event.lease: x.event.at for x in entries if isinstance(x.event, e.LeaseGranted)}
-    taken = [x.event for x in entries if isinstance(x.event, e.LeaseEnded) and x.event.cause == "revoked"]
-    early = [lost for lost in taken if lost.at - granted[lost.lease] < HOUR_S]
+    preempted = [x.event for x in entries if isinstance(x.event, e.LeaseEnded) and x.event.cause == "revoked"]
+    early = [lost for lost in preempted if lost.at - granted[lost.lease] < HOUR_S]
     assert len(early) > 20
     assert all(lost.charged_usd == 0 and lost.refunded_usd > 0 for lost in early)
 
@@ -167,7 +167,7 @@ def test_more_steps_are_free_than_on_the_cheapest_steps_and_all_are_trained() ->
     seeking, plain = played("refund_seeking"), played("cheapest_step")
     for entries in (seeking, plain):
         (concluded,) = (x for entry in entries for x in entry.decisions if isinstance(x, d.Conclude))
-        assert concluded.why == "nothing is left to do"
+        assert concluded.why == "all work is done"
     assert free_share(seeking) > 0.3
     assert free_share(seeking) > free_share(plain) + 0.2
 

@@ -1,4 +1,5 @@
-"""Rotation: a trial leaves its machine before an hour is over, unless it is nearly done, or late, or poor."""
+"""Rotation: a trial leaves its machine before an hour is over, unless it is nearly done, near its deadline, or short of
+money."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from shoestring.kernel import events as e
 from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.policies.placement.spottune.rotation import Rotation, Stay
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import KEPT, SPEC, SPOT, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
 
-TOLD_S = Stay().told_s
+HALT_S = Stay().halt_s
 LONG = replace(SPEC, max_steps=1000, slice_s=3600.0)
 
 
 def an_hour_on(run: Story, *, steps: int = 50) -> list[d.Decision]:
-    """A trial reports now and then; its machine's time is nearly over."""
+    """A trial has reported; its machine's hour is nearly over."""
     run.happened(
         e.JobReported(at=3000.0, segment="s0", job="j0", step=steps, metrics={"loss": 1.0}),
     )
-    return run.tell(e.TimerFired(at=TOLD_S, name="rotate:l0"))
+    return run.tell(e.TimerFired(at=HALT_S, name="rotate:l0"))
 
 
 def at_work(spec=LONG, offer=SPOT, **fields) -> Story:
@@ -39,11 +40,11 @@ def of(kind: type, decisions: list[d.Decision]) -> list[d.Decision]:
 
 def test_a_granted_spot_machine_gets_a_timer_that_ends_with_it_and_an_on_demand_one_gets_none() -> None:
     run = story(Rotation(), spec=LONG)
-    for number, offer in enumerate((SPOT, KEPT)):
+    for number, offer in enumerate((SPOT, ON_DEMAND_OFFER)):
         run.order(d.RequestLease(lease=f"l{number}", offer=offer, end_by=3600.0, why="the story"))
-    spot, kept = (run.tell(e.LeaseGranted(at=5.0, lease=lease)) for lease in ("l0", "l1"))
-    assert spot == [d.WakeAt(name="rotate:l0", at=5.0 + TOLD_S, about="l0", why=ANY)]
-    assert kept == []
+    spot, on_demand = (run.tell(e.LeaseGranted(at=5.0, lease=lease)) for lease in ("l0", "l1"))
+    assert spot == [d.WakeAt(name="rotate:l0", at=5.0 + HALT_S, about="l0", why=ANY)]
+    assert on_demand == []
 
 
 def test_shortly_before_the_hour_the_trial_saves_and_stops_and_finds_another_machine() -> None:
@@ -52,10 +53,10 @@ def test_shortly_before_the_hour_the_trial_saves_and_stops_and_finds_another_mac
     run.happened(run.save("j0", 50))
     left = run.end("j0", "halted", step=50)
     assert [x for x in left if not isinstance(x, d.WakeAt)] == [
-        d.ReleaseLease(lease="l0", why="its 1h are nearly over"),
+        d.ReleaseLease(lease="l0", why="released: idle, and its 1h are nearly over"),
         d.RequestLease(lease="l1", offer=SPOT, end_by=ANY, reserve_usd=ANY, why=ANY),
     ]
-    again = run.tell(e.LeaseGranted(at=TOLD_S + 60.0, lease="l1"))
+    again = run.tell(e.LeaseGranted(at=HALT_S + 60.0, lease="l1"))
     (start,) = of(d.StartSegment, again)
     assert (start.leases, start.resume_from.step) == (("l1",), 50)
 
@@ -64,28 +65,28 @@ def test_a_trial_that_is_nearly_done_stays_and_is_looked_at_again_when_it_should
     run = at_work(max_steps=52)
     decided = an_hour_on(run)
     assert not of(d.HaltSegment, decided)
-    assert of(d.WakeAt, decided) == [d.WakeAt(name="rotate:l0", at=TOLD_S + 120.0, about="l0", why=ANY)]
+    assert of(d.WakeAt, decided) == [d.WakeAt(name="rotate:l0", at=HALT_S + 120.0, about="l0", why=ANY)]
 
 
-def test_a_trial_that_has_not_come_a_step_further_there_stays() -> None:
+def test_a_trial_that_has_not_made_a_step_there_stays() -> None:
     run = at_work()
-    decided = run.tell(e.TimerFired(at=TOLD_S, name="rotate:l0"))
-    assert decided == [d.WakeAt(name="rotate:l0", at=TOLD_S + 600.0, about="l0", why=ANY)]
+    decided = run.tell(e.TimerFired(at=HALT_S, name="rotate:l0"))
+    assert decided == [d.WakeAt(name="rotate:l0", at=HALT_S + 600.0, about="l0", why=ANY)]
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"deadline_s": 1.2 * TOLD_S}, {"budget_usd": 1.5}],
+    [{"deadline_s": 1.2 * HALT_S}, {"budget_usd": 1.5}],
     ids=["the deadline is near", "no money for another machine"],
 )
-def test_who_cannot_move_stays(fields: dict) -> None:
+def test_a_trial_that_cannot_move_stays(fields: dict) -> None:
     run = at_work(**fields)
     decided = an_hour_on(run)
     assert not of(d.HaltSegment, decided)
     assert of(d.WakeAt, decided)
 
 
-def test_an_idle_machine_whose_time_is_nearly_over_is_given_back_before_anybody_begins_there() -> None:
+def test_an_idle_machine_whose_hour_is_nearly_over_is_released_before_a_trial_starts_there() -> None:
     run = at_work(max_steps=50)
     run.happened(e.TimerFired(at=3000.0, name="tick"))
     run.add("j1", until_step=50)

@@ -1,4 +1,4 @@
-"""SciSpot's placement: machines chosen, used again, kept and left by how long they live."""
+"""SciSpot's placement: machines chosen, reused, kept and released by their lifetimes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL, LARGE = machine("small", 2, 1.0), machine("large", 8, 4.0)
 
 
 def bag(*listings: Listing, jobs: int = 4, hours: float = 6.0, **fields) -> Story:
-    """A bag whose first job is done, on the first of the machines, and took so many hours."""
+    """A bag whose first job is done, on the first of the machines, and took this many hours."""
     fields = {
         "max_steps": 1,
         "trials": jobs,
@@ -46,8 +46,8 @@ def bag(*listings: Listing, jobs: int = 4, hours: float = 6.0, **fields) -> Stor
     run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
     run.begin()
     run.add("j0", until_step=1)
-    asked = run.tell(e.TimerFired(at=1.0, name="tick"))
-    lease = next(x for x in asked if isinstance(x, d.RequestLease))
+    requested = run.tell(e.TimerFired(at=1.0, name="tick"))
+    lease = next(x for x in requested if isinstance(x, d.RequestLease))
     run.tell(e.LeaseGranted(at=60.0, lease=lease.lease))
     run.tell(e.SegmentStarted(at=61.0, segment="s0"))
     for number in range(1, jobs):
@@ -60,13 +60,13 @@ def ended(run: Story, at: float) -> list[d.Decision]:
     return run.tell(e.SegmentEnded(at=at, segment="s0", step=1, cause="reached"))
 
 
-def test_a_machine_that_has_proved_itself_takes_the_next_job() -> None:
+def test_a_machine_that_has_lasted_gets_the_next_job() -> None:
     run = bag(SMALL)
     decisions = ended(run, at=61.0 + 6 * HOUR_S)
     assert [x.job for x in decisions if isinstance(x, d.StartSegment)] == ["j1"]
 
 
-def test_a_machine_that_will_not_outlive_the_next_job_is_given_back_for_a_new_one() -> None:
+def test_a_machine_that_will_not_outlast_the_next_job_is_released_for_a_new_one() -> None:
     run = bag(SMALL)
     decisions = ended(run, at=20 * HOUR_S)
     (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
@@ -76,15 +76,15 @@ def test_a_machine_that_will_not_outlive_the_next_job_is_given_back_for_a_new_on
     assert [x for x in decisions if isinstance(x, d.RequestLease)]
 
 
-def test_a_machine_on_which_jobs_turned_out_dear_is_left_for_a_cheaper_kind() -> None:
+def test_a_machine_type_that_proves_expensive_is_left_for_a_cheaper_one() -> None:
     run = bag(SMALL, LARGE, max_machines=1)
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 0.5 * HOUR_S)}
     decisions = ended(run, at=61.0 + 6 * HOUR_S)
     (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
-    assert "on another kind" in left.why
+    assert "on another type" in left.why
 
 
-def test_a_spare_is_kept_to_its_break_even_and_then_given_back() -> None:
+def test_a_spare_is_kept_to_its_break_even_and_then_released() -> None:
     run = bag(SMALL, jobs=1)
     run.add("j1", until_step=1)
     run.tell(e.TimerFired(at=62.0, name="tick"))  # a machine for the second job
@@ -101,8 +101,8 @@ def test_a_spare_is_kept_to_its_break_even_and_then_given_back() -> None:
 def test_a_kind_that_might_be_cheaper_is_tried_once_at_a_time() -> None:
     run = bag(SMALL, LARGE, jobs=40, max_machines=8)
     ended(run, at=61.0 + 6 * HOUR_S)
-    asked = [lease.offer.machine for lease in run.state.leases.values()]
-    assert asked.count("large") == 1
+    requested = [lease.offer.machine for lease in run.state.leases.values()]
+    assert requested.count("large") == 1
 
 
 def test_with_few_jobs_left_nothing_is_tried() -> None:
@@ -111,15 +111,15 @@ def test_with_few_jobs_left_nothing_is_tried() -> None:
     assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"small"}
 
 
-def test_where_the_cheapest_would_not_be_done_by_the_deadline_a_faster_one_is_taken() -> None:
+def test_where_the_cheapest_would_miss_the_deadline_a_faster_one_is_chosen() -> None:
     run = bag(SMALL, LARGE, jobs=20, max_machines=2, deadline_s=2 * DAY_S)
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
     decisions = ended(run, at=20 * HOUR_S)
     assert {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)} == {"large"}
 
 
-def test_jobs_that_are_not_on_the_books_yet_count_for_the_deadline() -> None:
-    """A search adds jobs as places come free: what waits now is the least of it."""
+def test_jobs_not_added_yet_count_for_the_deadline() -> None:
+    """A search adds jobs as slots become free: most of them are not waiting yet."""
     run = bag(SMALL, LARGE, jobs=3, trials=40, max_machines=2, deadline_s=4 * DAY_S)
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
     decisions = ended(run, at=61.0 + 6 * HOUR_S)

@@ -1,4 +1,4 @@
-"""How many machines work on one job of a bag together, and how they come together."""
+"""How many machines work on one job of a bag together, and how they are rented together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def bag(
     paces: dict[tuple[str, int], Pace] | None = None,
     **fields,
 ) -> Story:
-    """A bag whose first job runs, on the first of the machines; it will have told what jobs take where."""
+    """A bag whose first job runs, on the first of the machines; `paces` are what it measured."""
     fields = {
         "max_steps": 1,
         "trials": jobs,
@@ -67,7 +67,7 @@ def first_is_done(run: Story, at: float = HOUR_S) -> list[d.Decision]:
     return run.tell(e.SegmentEnded(at=at, segment="s0", step=1, cause="reached"))
 
 
-def taken(lease: str, at: float) -> e.LeaseEnded:
+def preempted(lease: str, at: float) -> e.LeaseEnded:
     return e.LeaseEnded(at=at, lease=lease, cause="revoked", charged_usd=0.0)
 
 
@@ -83,34 +83,34 @@ def started(decisions: list[d.Decision]) -> list[tuple[str, tuple[str, ...], tup
     return [(x.job, x.leases, x.slots_on) for x in decisions if isinstance(x, d.StartSegment)]
 
 
-def seen(one_s: float, two_s: float, four_s: float) -> dict[tuple[str, int], Pace]:
+def measured(one_s: float, two_s: float, four_s: float) -> dict[tuple[str, int], Pace]:
     return {("small", n): Pace(1, s) for n, s in ((1, one_s), (2, two_s), (4, four_s))}
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
 def test_a_job_that_scales_well_gets_a_gang_where_alone_it_would_miss_the_deadline() -> None:
-    run = bag(SMALL, jobs=2, paces=seen(HOUR_S, HOUR_S / 2, HOUR_S / 4), deadline_s=1.8 * HOUR_S)
+    run = bag(SMALL, jobs=2, paces=measured(HOUR_S, HOUR_S / 2, HOUR_S / 4), deadline_s=1.8 * HOUR_S)
     decisions = first_is_done(run)
-    assert chosen(decisions) == {"j1": ("small", 2)}  # four would be sooner still, and dearer
-    assert rented(decisions) == ["small"]  # the other is there
+    assert chosen(decisions) == {"j1": ("small", 2)}  # four would be sooner still, and more expensive
+    assert rented(decisions) == ["small"]  # the other is up
 
 
 def test_with_time_to_spare_it_stays_alone() -> None:
-    run = bag(SMALL, jobs=2, paces=seen(HOUR_S, HOUR_S / 2, HOUR_S / 4))
+    run = bag(SMALL, jobs=2, paces=measured(HOUR_S, HOUR_S / 2, HOUR_S / 4))
     decisions = first_is_done(run)
     assert chosen(decisions) == {"j1": ("small", 1)}
     assert started(decisions) == [("j1", ("l0",), (1,))]
 
 
 def test_a_job_that_does_not_scale_stays_alone_whatever_the_deadline() -> None:
-    """Where none is in time, the bag as a whole is done soonest with as many jobs at once as may be."""
-    paces = seen(HOUR_S, 0.95 * HOUR_S, 0.93 * HOUR_S)
+    """Where none is in time, the bag as a whole is done soonest with as many jobs at once as possible."""
+    paces = measured(HOUR_S, 0.95 * HOUR_S, 0.93 * HOUR_S)
     decisions = first_is_done(bag(SMALL, jobs=9, paces=paces, deadline_s=2 * HOUR_S))
     assert set(chosen(decisions).values()) == {("small", 1)}
 
 
-def test_where_all_would_be_late_the_soonest_is_taken_even_if_a_machine_for_another_choice_is_there() -> None:
-    run = bag(SMALL, jobs=2, paces=seen(HOUR_S, HOUR_S / 2, HOUR_S / 4), deadline_s=1.2 * HOUR_S)
+def test_where_all_would_be_late_the_soonest_is_chosen_even_if_a_machine_for_another_choice_is_up() -> None:
+    run = bag(SMALL, jobs=2, paces=measured(HOUR_S, HOUR_S / 2, HOUR_S / 4), deadline_s=1.2 * HOUR_S)
     run.order(d.RunJob(job="j1", until_step=1, slots=1, offer=SMALL.offer, why="the story"))
     assert chosen(first_is_done(run)) == {"j1": ("small", 4)}
 
@@ -122,39 +122,39 @@ def test_a_gang_is_tried_once_at_a_time_while_there_are_jobs_to_gain_by_it() -> 
     assert set(chosen(first_is_done(bag(SMALL, jobs=2))).values()) == {("small", 1)}
 
 
-def test_what_a_gang_of_two_told_is_not_asked_of_four_again() -> None:
+def test_what_a_gang_of_two_measured_need_not_be_tried_with_four() -> None:
     """Twice the machines were hardly faster: four would not be either."""
     paces = {("small", 1): Pace(1, HOUR_S), ("small", 2): Pace(1, 0.9 * HOUR_S)}
     run = bag(SMALL, jobs=40, max_machines=8, paces=paces)
     assert set(chosen(first_is_done(run)).values()) == {("small", 1)}
 
 
-def test_one_machine_on_its_way_is_no_try_of_a_gang() -> None:
+def test_one_pending_machine_does_not_try_a_gang() -> None:
     run = bag(SMALL, jobs=40, max_machines=8)
     run.rent("l1", offer=SMALL.offer)
     assert ("small", 2) in chosen(first_is_done(run)).values()
 
 
 def test_a_job_that_no_machine_outlives_alone_is_for_a_gang() -> None:
-    paces = seen(30 * HOUR_S, 16 * HOUR_S, 9 * HOUR_S)
+    paces = measured(30 * HOUR_S, 16 * HOUR_S, 9 * HOUR_S)
     decisions = first_is_done(bag(SMALL, jobs=2, paces=paces), at=31 * HOUR_S)
     assert chosen(decisions)["j1"][1] > 1
 
 
 def test_before_a_job_is_done_each_has_the_cheapest_machine_alone_or_the_fewest_that_it_may() -> None:
     run = bag(SMALL, LARGE)
-    assert set(chosen(run.tell(taken("l0", 5.0))).values()) == {("small", 1)}
+    assert set(chosen(run.tell(preempted("l0", 5.0))).values()) == {("small", 1)}
     run = bag(SMALL, LARGE, counts=(2, 4))
-    decisions = run.tell(taken("l0", 5.0))
+    decisions = run.tell(preempted("l0", 5.0))
     assert set(chosen(decisions).values()) == {("small", 2)}
 
 
-def test_a_choice_stands_while_its_machines_are_on_their_way() -> None:
+def test_a_choice_is_kept_while_its_machines_are_pending() -> None:
     run = bag(SMALL, jobs=40, max_machines=8)
     (tried,) = [job for job, where in chosen(first_is_done(run)).items() if where == ("small", 2)]
     prices = ConstantPrices({SMALL.offer: 0.9})
     run.feed = run.state.feed = prices
-    assert tried not in chosen(run.tell(taken("l0", HOUR_S + 1)))
+    assert tried not in chosen(run.tell(preempted("l0", HOUR_S + 1)))
 
 
 def test_after_a_denial_another_kind_is_chosen() -> None:
@@ -163,11 +163,11 @@ def test_after_a_denial_another_kind_is_chosen() -> None:
     assert chosen(first_is_done(run)) == {"j1": ("large", 2)}
     decisions = run.tell(e.LeaseDenied(at=HOUR_S + 60, lease="l1", reason="no_capacity"))
     assert chosen(decisions) == {"j1": ("small", 2)}
-    assert rented(decisions) == ["small"]  # the first is there since long
+    assert rented(decisions) == ["small"]  # the first is up already
 
 
 def test_a_gang_that_cannot_be_paid_for_is_not_chosen() -> None:
-    paces = seen(HOUR_S, HOUR_S / 2, HOUR_S / 4)
+    paces = measured(HOUR_S, HOUR_S / 2, HOUR_S / 4)
     run = bag(SMALL, jobs=2, paces=paces, deadline_s=1.8 * HOUR_S, slice_s=900.0, budget_usd=1.0 + 0.15)
     run.state.spent_usd = 0.9
     assert chosen(first_is_done(run)) == {"j1": ("small", 2)}
@@ -175,7 +175,7 @@ def test_a_gang_that_cannot_be_paid_for_is_not_chosen() -> None:
 
 # -- its machines ------------------------------------------------------------------------------------------------------
 def gang(count: int = 2, *, max_machines: int = 4, jobs: int = 2, listing: Listing = SMALL) -> Story:
-    """The first job has just ended, and whoever waits may only run on so many machines."""
+    """The first job runs, and waiting jobs may run only on this many machines."""
     name = listing.offer.machine
     return bag(
         listing,
@@ -186,7 +186,7 @@ def gang(count: int = 2, *, max_machines: int = 4, jobs: int = 2, listing: Listi
     )
 
 
-def test_a_gang_starts_when_the_last_of_its_machines_is_there() -> None:
+def test_a_gang_starts_when_the_last_of_its_machines_is_up() -> None:
     run = gang(3)
     decisions = first_is_done(run)
     assert rented(decisions) == ["small", "small"]
@@ -200,13 +200,13 @@ def test_a_gang_that_lost_a_machine_waits_for_one_more_and_keeps_the_others() ->
     run = gang(2)
     first_is_done(run)
     run.tell(e.LeaseGranted(at=HOUR_S + 60, lease="l1"))
-    decisions = run.tell(taken("l1", 1.5 * HOUR_S))
+    decisions = run.tell(preempted("l1", 1.5 * HOUR_S))
     assert rented(decisions) == ["small"]
     assert not [x for x in decisions if isinstance(x, d.ReleaseLease)]
     assert started(run.tell(e.LeaseGranted(at=1.6 * HOUR_S, lease="l2"))) == [("j1", ("l0", "l2"), (1, 1))]
 
 
-def test_nobody_overtakes_a_gang_that_there_is_no_room_for() -> None:
+def test_no_job_overtakes_a_gang_whose_machines_may_not_be_rented_yet() -> None:
     """Four machines may be held, and three others are busy: two more free ones are waited for."""
     run = gang(3, max_machines=4, jobs=5)
     for number in (1, 2, 3):
@@ -227,7 +227,7 @@ def test_idle_machines_of_another_kind_make_room() -> None:
     run = bag(SMALL, LARGE, jobs=2, counts=(2,), paces=paces, max_machines=2)
     decisions = first_is_done(run)
     assert [(x.lease, x.why) for x in decisions if isinstance(x, d.ReleaseLease)] == [
-        ("l0", "it makes room for machines of another kind for the next job")
+        ("l0", "released to make room for machines of another type, for the next job")
     ]
     assert rented(decisions) == ["large", "large"]
 
@@ -245,10 +245,10 @@ def test_a_gang_has_all_slots_of_its_machines_and_single_jobs_share_one() -> Non
 def test_without_money_for_all_of_a_gang_none_of_it_is_rented_and_the_run_ends() -> None:
     run = gang(4)
     run.state.spent_usd = run.spec.budget_usd - 0.15
-    decisions = run.tell(taken("l0", 5.0))
+    decisions = run.tell(preempted("l0", 5.0))
     assert not rented(decisions)
     (over,) = [x for x in decisions if isinstance(x, d.WindDown)]
-    assert over.why == "$0.15 does not pay 4 x small spot in a any more"
+    assert over.why == "$0.15 left in the budget cannot pay 4 x small spot in a"
 
 
 def test_claims_are_laid_in_order() -> None:
@@ -262,9 +262,9 @@ def test_claims_are_laid_in_order() -> None:
 
 
 # -- how old a machine may be ------------------------------------------------------------------------------------------
-def test_what_a_machine_is_worth_depends_on_who_is_to_run_on_it() -> None:
+def test_what_a_machine_is_worth_depends_on_the_job_to_run_on_it() -> None:
     """Alone the job would outlive this machine; on four it is done well before."""
-    run = bag(SMALL, jobs=3, paces=seen(6 * HOUR_S, 3 * HOUR_S, 1.5 * HOUR_S))
+    run = bag(SMALL, jobs=3, paces=measured(6 * HOUR_S, 3 * HOUR_S, 1.5 * HOUR_S))
     run.happened(e.SegmentEnded(at=20 * HOUR_S, segment="s0", step=1, cause="reached"))
     run.order(d.RunJob(job="j2", until_step=1, slots=4, offer=SMALL.offer, why="the story"))
     lease, alone, four = run.state.leases["l0"], run.state.jobs["j1"], run.state.jobs["j2"]
@@ -280,7 +280,7 @@ def test_what_a_machine_is_worth_depends_on_who_is_to_run_on_it() -> None:
 
 
 def test_a_spare_is_kept_for_the_gang_that_might_need_it() -> None:
-    run = bag(SMALL, jobs=2, paces=seen(6 * HOUR_S, 3 * HOUR_S, 1.5 * HOUR_S))
+    run = bag(SMALL, jobs=2, paces=measured(6 * HOUR_S, 3 * HOUR_S, 1.5 * HOUR_S))
     run.happened(e.SegmentEnded(at=10 * HOUR_S, segment="s0", step=1, cause="reached"))
     lease = run.state.leases["l0"]
     alone_s = spare_here_s(run.view, LifetimeSource(), lease)

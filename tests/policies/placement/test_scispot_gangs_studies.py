@@ -1,4 +1,4 @@
-"""Whole simulated bags whose jobs may run on several machines: what is chosen, what it costs, every promise kept."""
+"""Whole simulated bags whose jobs may run on several machines: what is chosen, what it costs, every guarantee holds."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Bag:
     hours: float
     done: int
     starts: Counter[int]
-    """How often a job began, by machines."""
+    """How often a job started, by number of machines."""
 
 
 def played(scaling: float, gangs: str | None, *, jobs: int, hours: float = 2.0, deadline_s: float = 1e6) -> Bag:
-    """Jobs that take so many hours alone, and are n^scaling times as fast on n of the eight machines."""
+    """Jobs that take this many hours alone, and are n^scaling times as fast on n of the eight machines."""
     spec = msgspec.structs.replace(
         SPEC,
         given=tuple({"x": number / jobs} for number in range(jobs)),
@@ -121,7 +121,7 @@ class TestGangsThatMustBeKeepItToo(_Gangs):
     spec = msgspec.structs.replace(SPEC, recipe="scispot", options={"gangs": 3, "checkpointing": "none"})
 
 
-# -- promises ----------------------------------------------------------------------------------------------------------
+# -- guarantees -------------------------------------------------------------------------------------------------------
 def gang_case(number: int) -> Case:
     rng = random.Random(f"gangs/{number}")
     case = random_case(rng)
@@ -140,7 +140,7 @@ def gang_case(number: int) -> Case:
     return replace(case, spec=spec, revoked_per_hour=rng.choice((0.3, 3.0)))
 
 
-def test_promises_hold_whatever_gangs_form() -> None:
+def test_guarantees_hold_whatever_gangs_form() -> None:
     seen: Counter[str] = Counter()
     for number in range(STUDIES):
         case = gang_case(number)
@@ -150,7 +150,7 @@ def test_promises_hold_whatever_gangs_form() -> None:
 
 
 def check_gangs(case: Case, entries: list[Entry], seen: Counter[str]) -> None:
-    """All machines of a gang are of one offer, whole and its own; as many as may be asked for, and no others."""
+    """All machines of a gang are of one offer, whole and its own; their number is one of those allowed."""
     counts = {int(word) for word in str(case.spec.options["gangs"]).split(",")}
     slots = {listing.offer: listing.slots for listing in case.spec.listings}
     offers: dict[str, Offer] = {}
@@ -181,7 +181,7 @@ def check_gangs(case: Case, entries: list[Entry], seen: Counter[str]) -> None:
 
 
 # -- the option --------------------------------------------------------------------------------------------------------
-def test_gangs_stand_between_the_search_and_the_placement_if_they_are_asked_for() -> None:
+def test_gangs_come_between_the_search_and_the_placement_on_request() -> None:
     def built(**options) -> list[Policy]:
         return recipes.build(msgspec.structs.replace(SPEC, recipe="scispot", options=options))
 
@@ -198,14 +198,14 @@ def test_gangs_stand_between_the_search_and_the_placement_if_they_are_asked_for(
         ("", "options.gangs: '' is not a number"),
         ("1,two", "options.gangs: 'two' is not a number"),
         ("1,2.5", "options.gangs: '2.5' is not a whole number"),
-        (0, "options.gangs=0: 0 machines do no job"),
-        ("-2,1", "options.gangs='-2,1': -2 machines do no job"),
+        (0, "options.gangs=0: 0 machines cannot run a job"),
+        ("-2,1", "options.gangs='-2,1': -2 machines cannot run a job"),
         ("1,5", "options.gangs='1,5': at most 4 may be rented at once"),
         (True, "options.gangs"),
         (None, "options.gangs"),
     ],
 )
-def test_what_is_no_number_of_machines_is_refused_with_words(gangs: object, said: str) -> None:
+def test_what_is_no_number_of_machines_is_an_error_with_the_reason(gangs: object, said: str) -> None:
     with pytest.raises(SpecError) as caught:
         recipes.build(msgspec.structs.replace(SPEC, recipe="scispot", options={"gangs": gangs}))
     assert said in str(caught.value)
@@ -214,5 +214,5 @@ def test_what_is_no_number_of_machines_is_refused_with_words(gangs: object, said
 
 def test_machines_cannot_be_chosen_by_the_space_as_well() -> None:
     space = Space(params={"x": Float(low=0.0, high=1.0), "vm": machine_type("small")})
-    with pytest.raises(SpecError, match="and vm in the space would choose them too"):
+    with pytest.raises(SpecError, match="but vm in the space would choose them too"):
         recipes.build(msgspec.structs.replace(SPEC, recipe="scispot", space=space, options={"gangs": "1,2"}))

@@ -1,4 +1,4 @@
-"""The placement `slack`: on spot while there is slack, on demand at the line, and every promise of a run kept."""
+"""The placement `slack`: on spot while there is slack, on-demand at the line, and every guarantee of a run holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoestring.kernel.types import Offer
 from shoestring.policies.placement.slack.policy import WATCH, Slack
 from shoestring.recipes.classic import asha
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import KEPT, SPEC, SPOT, ConstantPrices, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, ConstantPrices, Story, story
 from tests.properties.test_invariants import check_invariants
 from tests.studies import START, Case, play, random_case
 
@@ -70,9 +70,9 @@ def test_with_slack_it_stays_and_looks_again_before_the_slack_can_run_out() -> N
 def test_at_the_line_an_on_demand_machine_is_rented_before_the_spot_one_is_left() -> None:
     run = running(step=3, at=2.0 * HOUR)  # four hours of work for less than four
     (asked,) = orders(look(run, 2.0 * HOUR))
-    assert (asked.lease, asked.offer) == ("l1", KEPT)
+    assert (asked.lease, asked.offer) == ("l1", ON_DEMAND_OFFER)
     assert "slack" in asked.why
-    assert orders(look(run, 2.0 * HOUR + 60)) == []  # it is on its way
+    assert orders(look(run, 2.0 * HOUR + 60)) == []  # it is pending
     halted = run.tell(e.LeaseGranted(at=2.0 * HOUR + 90, lease="l1"))
     assert d.HaltSegment(segment="s0", grace_s=ANY, why=ANY) in halted
     moved = run.end("j0", "halted", step=3)
@@ -85,13 +85,13 @@ def test_at_the_line_with_no_machine_to_spare_the_spot_one_makes_room() -> None:
     assert orders(look(run, 2.0 * HOUR)) == [d.HaltSegment(segment="s0", grace_s=ANY, why=ANY)]
     decided = run.end("j0", "halted", step=3)
     assert d.ReleaseLease(lease="l0", why=ANY) in decided
-    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [KEPT]
+    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [ON_DEMAND_OFFER]
 
 
 def test_a_trial_that_lost_its_machine_near_the_line_goes_on_demand() -> None:
     run = running(step=3, at=2.0 * HOUR)
     decided = run.tell(e.LeaseEnded(at=2.0 * HOUR, lease="l0", cause="revoked", charged_usd=0.1))
-    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [KEPT]
+    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [ON_DEMAND_OFFER]
 
 
 def test_with_slack_a_lost_machine_is_replaced_by_spot() -> None:
@@ -110,7 +110,7 @@ def test_while_no_zone_has_machines_it_waits_as_long_as_slack_is_worth_more() ->
 
 @pytest.mark.parametrize(("there", "moves"), [(0.1, True), (0.29, False)])
 def test_it_moves_to_another_zone_only_when_that_pays(there: float, moves: bool) -> None:
-    run = running(step=2, at=1.0 * HOUR, spec=TWO_ZONES, prices={SPOT: 0.3, KEPT: 1.0, ELSEWHERE: there})
+    run = running(step=2, at=1.0 * HOUR, spec=TWO_ZONES, prices={SPOT: 0.3, ON_DEMAND_OFFER: 1.0, ELSEWHERE: there})
     asked = orders(look(run, 1.0 * HOUR))
     assert [x.offer for x in asked] == ([ELSEWHERE] if moves else [])
     if moves:
@@ -120,8 +120,8 @@ def test_it_moves_to_another_zone_only_when_that_pays(there: float, moves: bool)
         assert [x.leases for x in moved if isinstance(x, d.StartSegment)] == [("l1",)]
 
 
-def with_a_way_out(case: Case, placement: str = "slack") -> Case:
-    """The same market, with every machine to be had on demand too."""
+def with_on_demand_fallback(case: Case, placement: str = "slack") -> Case:
+    """The same market, with every machine available on-demand too."""
     kept = [
         replace(listing, offer=replace(listing.offer, spot=False), billing="per_second", max_life_s=None)
         for listing in case.spec.listings
@@ -140,7 +140,7 @@ def with_a_way_out(case: Case, placement: str = "slack") -> Case:
 def test_budget_and_deadline_hold_on_random_markets() -> None:
     seen: Counter[str] = Counter()
     for number in range(40):
-        study = with_a_way_out(random_case(random.Random(f"slack/{number}")))
+        study = with_on_demand_fallback(random_case(random.Random(f"slack/{number}")))
         check_invariants(study)
         decisions = [x for entry in play(study)[1].read() for x in entry.decisions]
         seen["on demand"] += any(isinstance(x, d.RequestLease) and "slack" in x.why for x in decisions)

@@ -1,4 +1,4 @@
-"""The guarantee: whatever is wished for and whatever the market does, what on-demand can finish is finished."""
+"""The guarantee: whatever a rule proposes and whatever the market does, what on-demand can finish is finished."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_slack_counts_unsaved_work_as_undone_on_spot_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "wish", "done"),
+    ("now", "proposed", "done"),
     [
         (with_slack(LINE_S), WAIT, WAIT),
         (with_slack(LINE_S - 1), WAIT, ON_DEMAND),
@@ -61,5 +61,5 @@ def test_slack_counts_unsaved_work_as_undone_on_spot_only() -> None:
         (with_slack(9999.0), SAVE, WAIT),
     ],
 )
-def test_a_wish_is_granted_or_replaced(now: Situation, wish: SlackChoice, done: SlackChoice) -> None:
-    assert guarded(wish, now, SWITCHING) == done
+def test_a_proposed_choice_is_accepted_or_replaced(now: Situation, proposed: SlackChoice, done: SlackChoice) -> None:
+    assert guarded(proposed, now, SWITCHING) == done

@@ -1,4 +1,4 @@
-"""The slack programme: more slack never costs more, and what it advises follows from what things cost."""
+"""The slack programme: more slack never costs more, and its choices follow from prices and risks."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ terms = st.builds(
 @given(terms)
 def test_more_work_costs_more_and_waiting_is_never_forced(market: SlackMarket) -> None:
     programme = solve(market, SWITCHING, 4 * HOUR, 3 * HOUR)
-    for table in (programme.nothing, programme.young, programme.old, programme.kept):
+    for table in (programme.nothing, programme.young, programme.old, programme.on_demand):
         assert np.isfinite(table).all()
         assert (np.diff(table, axis=0) >= -1e-9).all()
     assert (programme.nothing <= programme.wait + 1e-9).all()
     most = 3.0 * 4.5 + 3.0 * SWITCHING.setup_s / 3600
-    assert (programme.nothing <= most + 1e-9).all(), "on demand alone is always open"
+    assert (programme.nothing <= most + 1e-9).all(), "on-demand alone is always possible"
 
 
 def test_slack_is_worth_money_and_less_of_it_the_more_there_is() -> None:
@@ -80,16 +80,16 @@ def test_the_grid_is_neither_too_fine_nor_too_coarse() -> None:
     assert [slack_grid_s(hours * HOUR) for hours in (0.5, 4.0, 40.0)] == [120.0, 360.0, 600.0]
 
 
-@pytest.mark.parametrize(("slack_h", "wish"), [(5.0, WAIT), (0.3, ON_DEMAND)])
-def test_with_no_zone_it_waits_while_there_is_slack(slack_h: float, wish: SlackChoice) -> None:
+@pytest.mark.parametrize(("slack_h", "choice"), [(5.0, WAIT), (0.3, ON_DEMAND)])
+def test_with_no_zone_it_waits_while_there_is_slack(slack_h: float, choice: SlackChoice) -> None:
     now = Situation(time_left_s=(10 + slack_h) * HOUR, work_left_s=10 * HOUR)
-    assert choose(now, SWITCHING, solved(), []) == wish
+    assert choose(now, SWITCHING, solved(), []) == choice
 
 
 def test_spot_that_costs_as_much_as_on_demand_is_not_worth_the_risk() -> None:
-    dear = replace(QUOTE, usd_per_hour=3.0)
+    expensive = replace(QUOTE, usd_per_hour=3.0)
     now = Situation(time_left_s=12 * HOUR, work_left_s=10 * HOUR)
-    assert choose(now, SWITCHING, solved(replace(TERMS, spot_usd_per_hour=3.0)), [dear]) == ON_DEMAND
+    assert choose(now, SWITCHING, solved(replace(TERMS, spot_usd_per_hour=3.0)), [expensive]) == ON_DEMAND
     assert choose(now, SWITCHING, solved(), [QUOTE]) == SlackChoice(MachineChoice.SPOT, 0)
 
 

@@ -1,4 +1,4 @@
-"""Trials that queue: each goes behind whoever will be done first."""
+"""Trials that queue: each starts after the one that will be done first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
-from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, SlackContext, net_of
+from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.testing.story import SPEC, Story, story
 
 TWO_PLACES = replace(SPEC, max_machines=2, trials=4)
@@ -24,7 +24,7 @@ def queue(*, spec=TWO_PLACES, waiting: int = 2) -> Story:
     return run
 
 
-def test_whoever_is_done_first_makes_room_for_the_next() -> None:
+def test_the_first_trial_done_makes_room_for_the_next() -> None:
     assert queued_behind(queue().view) == {"j0": Behind(9, 1), "j1": Behind(9, 1)}
     assert queued_behind(queue(spec=replace(TWO_PLACES, trials=3), waiting=1).view) == {
         "j0": Behind(),
@@ -37,13 +37,13 @@ def test_trials_that_a_search_has_yet_to_add_count_where_trials_queue() -> None:
     assert queued_behind(run.view) == {"j0": Behind(9, 1), "j1": Behind(18, 2)}
 
 
-def test_a_search_that_asks_only_for_what_can_run_has_no_queue() -> None:
+def test_a_search_that_wants_only_what_can_run_has_no_queue() -> None:
     assert queued_behind(queue(spec=replace(TWO_PLACES, trials=99), waiting=0).view) == {}
 
 
 def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:
     run = queue(spec=replace(TWO_PLACES, trials=3), waiting=1)
-    first, second = (net_of(SlackContext(run.view), run.state.jobs[job]) for job in ("j0", "j1"))
+    first, second = (slack_of(SlackContext(run.view), run.state.jobs[job]) for job in ("j0", "j1"))
     assert first is not None
     assert second is not None
     assert first.now.work_left_s == 7 * 600.0
@@ -52,15 +52,15 @@ def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:
 
 def test_of_a_queue_that_cannot_be_done_in_time_only_what_has_room_counts() -> None:
     run = queue(spec=replace(TWO_PLACES, trials=40, deadline_s=4 * 3600.0))
-    net = net_of(SlackContext(run.view), run.state.jobs["j1"])
-    assert net is not None
-    assert 0 < net.now.slack_s
-    assert not net.hopeless
+    trial_slack = slack_of(SlackContext(run.view), run.state.jobs["j1"])
+    assert trial_slack is not None
+    assert 0 < trial_slack.now.slack_s
+    assert not trial_slack.hopeless
 
 
 def test_nothing_is_paid_for_a_trial_that_cannot_be_done_in_time_at_all() -> None:
     run = queue(waiting=0, spec=replace(TWO_PLACES, trials=2, deadline_s=2 * 3600.0))
-    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
-    assert net is not None
-    assert net.now.time_left_s < HOPELESS_SHARE * net.now.work_left_s
-    assert net.hopeless
+    trial_slack = slack_of(SlackContext(run.view), run.state.jobs["j0"])
+    assert trial_slack is not None
+    assert trial_slack.now.time_left_s < HOPELESS_SHARE * trial_slack.now.work_left_s
+    assert trial_slack.hopeless

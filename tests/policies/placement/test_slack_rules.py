@@ -1,4 +1,4 @@
-"""Greedy and Uniform Progress: rules on paper, and placements of a run."""
+"""Greedy and Uniform Progress: as rules, and as placements of a run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from shoestring.policies.placement.slack.guarantee import (
 from shoestring.policies.placement.slack.policy import WATCH, Greedy, UniformProgress
 from shoestring.policies.placement.slack.zones import Quote
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import KEPT, SPEC, story
-from tests.policies.placement.test_slack import with_a_way_out
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, story
+from tests.policies.placement.test_slack import with_on_demand_fallback
 from tests.properties.test_invariants import check_invariants
 from tests.studies import random_case
 
@@ -49,7 +49,7 @@ def at(done_h: float, passed_h: float, here: MachineChoice = MachineChoice.WAIT)
 
 
 @pytest.mark.parametrize(
-    ("now", "quotes", "wish"),
+    ("now", "quotes", "choice"),
     [
         (at(0, 0), ZONES, CHEAPEST),
         (at(0, 0), [], WAIT),
@@ -58,15 +58,15 @@ def at(done_h: float, passed_h: float, here: MachineChoice = MachineChoice.WAIT)
         (at(9, 9, MachineChoice.ON_DEMAND), ZONES, ON_DEMAND),  # to the end
     ],
 )
-def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[Quote], wish: SlackChoice) -> None:
-    assert greedy(now, SWITCHING, quotes) == wish
+def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[Quote], choice: SlackChoice) -> None:
+    assert greedy(now, SWITCHING, quotes) == choice
 
 
 @pytest.mark.parametrize(
-    ("now", "quotes", "wish"),
+    ("now", "quotes", "choice"),
     [
         (at(0, 1), ZONES, CHEAPEST),
-        (at(0, 1), [], ON_DEMAND),  # behind the clock
+        (at(0, 1), [], ON_DEMAND),  # behind schedule
         (at(1, 1), [], WAIT),  # half an hour ahead of it
         (at(0, 1, MachineChoice.SPOT), ZONES, HERE),
         (at(0.6, 1, MachineChoice.ON_DEMAND), ZONES, ON_DEMAND),
@@ -74,12 +74,12 @@ def test_greedy_waits_for_spot_and_stays_on_demand(now: Situation, quotes: list[
         (at(1, 1, MachineChoice.ON_DEMAND), [], WAIT),
     ],
 )
-def test_uniform_progress_keeps_up_with_the_clock(now: Situation, quotes: list[Quote], wish: SlackChoice) -> None:
-    assert uniform_progress(now, SWITCHING, quotes, 10 * HOUR, 20 * HOUR) == wish
+def test_uniform_progress_keeps_up_with_the_schedule(now: Situation, quotes: list[Quote], choice: SlackChoice) -> None:
+    assert uniform_progress(now, SWITCHING, quotes, 10 * HOUR, 20 * HOUR) == choice
 
 
-@pytest.mark.parametrize(("placement", "rents"), [(Greedy(), []), (UniformProgress(), [KEPT])])
-def test_while_there_is_no_spot_one_waits_and_the_other_who_is_behind_does_not(placement, rents) -> None:
+@pytest.mark.parametrize(("placement", "rents"), [(Greedy(), []), (UniformProgress(), [ON_DEMAND_OFFER])])
+def test_without_spot_greedy_waits_and_uniform_progress_does_not_when_behind(placement, rents) -> None:
     run = story(placement)
     run.add("j0", until_step=9)
     run.rent("l0", end_by=SPEC.deadline_s)
@@ -101,10 +101,10 @@ def test_both_keep_the_guarantee(placement) -> None:
     run.happened(replace(run.report("j0", 3, 0.5), at=2 * HOUR))
     run.happened(replace(run.save("j0", 3), at=2 * HOUR))
     decided = run.tell(e.TimerFired(at=2 * HOUR, name=WATCH))  # four hours of work for less than four
-    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [KEPT]
+    assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [ON_DEMAND_OFFER]
 
 
 @pytest.mark.parametrize("placement", ["greedy", "uniform_progress"])
 def test_budget_and_deadline_hold_on_random_markets(placement: str) -> None:
     for number in range(12):
-        check_invariants(with_a_way_out(random_case(random.Random(f"{placement}/{number}")), placement))
+        check_invariants(with_on_demand_fallback(random_case(random.Random(f"{placement}/{number}")), placement))

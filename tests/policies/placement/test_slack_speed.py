@@ -1,4 +1,4 @@
-"""Fast and slow machines in `slack`: what counts is the price of the work, and what is promised is what was timed."""
+"""Fast and slow machines in `slack`: what counts is the price of the work, and only measured speeds are relied on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
 from shoestring.policies.placement.slack.policy import WATCH, Slack
 from shoestring.policies.placement.slack.speed import SlackSpeeds, own_paces
-from shoestring.policies.placement.slack.trial_slack import SlackContext, net_of
+from shoestring.policies.placement.slack.trial_slack import SlackContext, slack_of
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
 HOUR = 3600.0
@@ -23,12 +23,14 @@ def machine(name: str, vcpus: float, usd: float, *, spot: bool) -> Listing:
 
 
 SLOW, FAST = machine("slow", 2, 1.0, spot=True), machine("fast", 8, 3.0, spot=True)
-SLOW_KEPT, FAST_KEPT = machine("slow", 2, 1.0, spot=False), machine("fast", 8, 3.0, spot=False)
-ALL = (SLOW, FAST, SLOW_KEPT, FAST_KEPT)
+SLOW_ON_DEMAND, FAST_ON_DEMAND = machine("slow", 2, 1.0, spot=False), machine("fast", 8, 3.0, spot=False)
+ALL = (SLOW, FAST, SLOW_ON_DEMAND, FAST_ON_DEMAND)
 
 
-def told(listings: tuple[Listing, ...] = ALL, *, fast_usd: float = 0.9, paces: dict[str, float] | None = None) -> Story:
-    """A trial of nine steps waits; so many seconds a step it was timed at on machines that it had before."""
+def waiting_trial(
+    listings: tuple[Listing, ...] = ALL, *, fast_usd: float = 0.9, paces: dict[str, float] | None = None
+) -> Story:
+    """A trial of nine steps waits; `paces` are the seconds per step measured on machines that it had before."""
     run = Story(Slack(), spec=replace(SPEC, listings=listings))
     prices = {SLOW.offer: 0.3, FAST.offer: fast_usd}
     run.feed = run.state.feed = ConstantPrices({x.offer: x.on_demand_usd_per_hour for x in listings} | prices)
@@ -39,62 +41,64 @@ def told(listings: tuple[Listing, ...] = ALL, *, fast_usd: float = 0.9, paces: d
     return run
 
 
-def asked_for(run: Story, at: float = 10.0) -> list[Offer]:
+def requested(run: Story, at: float = 10.0) -> list[Offer]:
     return [x.offer for x in run.tell(e.TimerFired(at=at, name="tick")) if isinstance(x, d.RequestLease)]
 
 
 @pytest.mark.parametrize(("fast_s", "best"), [(100.0, FAST), (390.0, SLOW)])
-def test_of_a_cheap_slow_machine_and_a_dear_fast_one_it_takes_the_cheaper_step(fast_s: float, best: Listing) -> None:
-    run = told(paces={"slow": 400.0, "fast": fast_s})  # a third of the price
-    assert asked_for(run) == [best.offer]
+def test_of_a_cheap_slow_machine_and_an_expensive_fast_one_the_cheaper_step_wins(fast_s: float, best: Listing) -> None:
+    run = waiting_trial(paces={"slow": 400.0, "fast": fast_s})  # a third of the price
+    assert requested(run) == [best.offer]
 
 
-@pytest.mark.parametrize(("fast_s", "best"), [(100.0, FAST_KEPT), (390.0, SLOW_KEPT)])
-def test_of_machines_that_stay_likewise(fast_s: float, best: Listing) -> None:
-    run = told((SLOW_KEPT, FAST_KEPT), paces={"slow": 400.0, "fast": fast_s})
-    assert asked_for(run) == [best.offer]
+@pytest.mark.parametrize(("fast_s", "best"), [(100.0, FAST_ON_DEMAND), (390.0, SLOW_ON_DEMAND)])
+def test_of_on_demand_machines_likewise(fast_s: float, best: Listing) -> None:
+    run = waiting_trial((SLOW_ON_DEMAND, FAST_ON_DEMAND), paces={"slow": 400.0, "fast": fast_s})
+    assert requested(run) == [best.offer]
 
 
 @pytest.mark.parametrize(("fast_usd", "best"), [(0.7, FAST), (0.9, SLOW)])
 def test_before_anything_is_timed_four_times_the_cores_count_for_less(fast_usd: float, best: Listing) -> None:
-    assert asked_for(told(fast_usd=fast_usd)) == [best.offer]
+    assert requested(waiting_trial(fast_usd=fast_usd)) == [best.offer]
 
 
-def test_of_machines_that_stay_it_takes_one_that_is_still_in_time() -> None:
-    run = told((SLOW_KEPT, FAST_KEPT), paces={"slow": 400.0, "fast": 200.0})  # the slow one is the cheaper step
-    assert asked_for(run, at=6 * HOUR - 3000) == [FAST_KEPT.offer]
+def test_of_on_demand_machines_one_is_chosen_that_is_still_in_time() -> None:
+    run = waiting_trial(
+        (SLOW_ON_DEMAND, FAST_ON_DEMAND), paces={"slow": 400.0, "fast": 200.0}
+    )  # the slow one is the cheaper step
+    assert requested(run, at=6 * HOUR - 3000) == [FAST_ON_DEMAND.offer]
 
 
 def test_a_machine_that_is_too_slow_to_be_in_time_is_no_bargain() -> None:
-    run = told(paces={"slow": 2000.0, "fast": 1000.0})
-    assert asked_for(run) == [SLOW.offer]
-    late = told(paces={"slow": 2000.0, "fast": 1000.0})
-    assert asked_for(late, at=2 * HOUR) == [FAST.offer]  # five hours of work there, and four are left
+    run = waiting_trial(paces={"slow": 2000.0, "fast": 1000.0})
+    assert requested(run) == [SLOW.offer]
+    late = waiting_trial(paces={"slow": 2000.0, "fast": 1000.0})
+    assert requested(late, at=2 * HOUR) == [FAST.offer]  # five hours of work there, and four are left
 
 
-def test_where_every_spot_machine_is_too_slow_nobody_waits_for_one() -> None:
-    run = told((SLOW, FAST_KEPT), paces={"slow": 2000.0, "fast": 1000.0})
-    assert asked_for(run, at=2 * HOUR) == [FAST_KEPT.offer]
+def test_where_every_spot_machine_is_too_slow_no_trial_waits_for_one() -> None:
+    run = waiting_trial((SLOW, FAST_ON_DEMAND), paces={"slow": 2000.0, "fast": 1000.0})
+    assert requested(run, at=2 * HOUR) == [FAST_ON_DEMAND.offer]
 
 
-def test_nothing_is_promised_of_a_machine_that_nobody_was_timed_on() -> None:
-    run = told((SLOW, FAST_KEPT), paces={"slow": 400.0})
-    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
-    assert net is not None
-    assert net.seconds_per_step == 400.0, "it has four times the cores, and may be no faster"
-    assert [offer for offer, _ in net.kept] == [FAST_KEPT.offer]
+def test_an_untimed_machine_counts_as_slow_as_the_slowest_known() -> None:
+    run = waiting_trial((SLOW, FAST_ON_DEMAND), paces={"slow": 400.0})
+    trial_slack = slack_of(SlackContext(run.view), run.state.jobs["j0"])
+    assert trial_slack is not None
+    assert trial_slack.seconds_per_step == 400.0, "it has four times the cores, and may be no faster"
+    assert [offer for offer, _ in trial_slack.on_demand] == [FAST_ON_DEMAND.offer]
 
 
-def test_work_is_reckoned_at_the_pace_of_the_machine_that_would_be_used() -> None:
-    run = told((SLOW, FAST, SLOW_KEPT), paces={"slow": 400.0, "fast": 100.0})
-    net = net_of(SlackContext(run.view), run.state.jobs["j0"])
-    assert net is not None
-    assert net.now.work_left_s == 9 * 400.0
-    assert net.kept_usd_per_hour == pytest.approx(1.0)
+def test_work_is_measured_at_the_pace_of_the_fallback() -> None:
+    run = waiting_trial((SLOW, FAST, SLOW_ON_DEMAND), paces={"slow": 400.0, "fast": 100.0})
+    trial_slack = slack_of(SlackContext(run.view), run.state.jobs["j0"])
+    assert trial_slack is not None
+    assert trial_slack.now.work_left_s == 9 * 400.0
+    assert trial_slack.on_demand_usd_per_hour == pytest.approx(1.0)
 
 
 def test_a_pace_is_carried_over_to_machines_that_other_trials_were_timed_on() -> None:
-    run = told(paces={"slow": 400.0})
+    run = waiting_trial(paces={"slow": 400.0})
     run.add("j1", until_step=9)
     run.rent("l0", offer=SLOW.offer, end_by=6 * HOUR)
     run.start("s0", "j1", "l0", running_since=0.0)
@@ -107,8 +111,8 @@ def test_a_pace_is_carried_over_to_machines_that_other_trials_were_timed_on() ->
     assert 80.0 < expected_s < 400.0
 
 
-def test_a_trial_without_a_pace_is_taken_to_be_like_those_that_run() -> None:
-    run = told()
+def test_a_trial_without_a_pace_is_assumed_to_be_like_those_that_run() -> None:
+    run = waiting_trial()
     run.rent("l0", offer=SLOW.offer, end_by=6 * HOUR)
     run.start("s0", "j0", "l0", running_since=0.0)
     run.happened(replace(run.report("j0", 2, 0.5), at=500.0))
@@ -116,17 +120,17 @@ def test_a_trial_without_a_pace_is_taken_to_be_like_those_that_run() -> None:
     assert SlackSpeeds(run.view).known(run.state.jobs["j1"]) == {("slow", 1): 250.0}
 
 
-def test_a_pace_on_fewer_slots_is_not_taken_for_that_on_more() -> None:
+def test_a_pace_on_fewer_slots_is_not_used_for_more_slots() -> None:
     large = replace(SLOW, slots=4, vcpus=8)
-    run = told((large, replace(SLOW_KEPT, slots=4, vcpus=8)), paces={"slow": 400.0})
+    run = waiting_trial((large, replace(SLOW_ON_DEMAND, slots=4, vcpus=8)), paces={"slow": 400.0})
     run.order(d.RunJob(job="j0", until_step=9, slots=4, why="the story"))
     ((where, seconds),) = SlackSpeeds(run.view).known(run.state.jobs["j0"]).items()
     assert where == ("slow", 4)
     assert 100.0 < seconds < 200.0
 
 
-def test_it_moves_to_a_dearer_machine_whose_steps_are_cheaper() -> None:
-    run = told((*ALL,), fast_usd=0.4, paces={"fast": 250.0})
+def test_it_moves_to_a_more_expensive_machine_whose_steps_are_cheaper() -> None:
+    run = waiting_trial((*ALL,), fast_usd=0.4, paces={"fast": 250.0})
     run.rent("l0", offer=SLOW.offer, end_by=6 * HOUR)
     run.start("s0", "j0", "l0", running_since=0.0)
     run.happened(replace(run.report("j0", 1, 0.5), at=1500.0))

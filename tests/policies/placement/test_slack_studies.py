@@ -1,4 +1,4 @@
-"""Studies of the placement benchmark: trials share what a zone has, and nobody beats work that flows."""
+"""Studies of the placement benchmark: trials share what a zone has, and no rule beats the fluid bound."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spot(look: Look) -> SlackChoice:
 
 # -- the bound ---------------------------------------------------------------------------------------------------------
 def test_work_flows_to_the_cheapest_machines_first() -> None:
-    there = recording("1111", "1111")  # four machine-ticks at one dollar, two of the dearer at two
+    there = recording("1111", "1111")  # four machine-ticks at one dollar, two of the more expensive at two
     assert study(there, work=(3, 3), deadline=4).fluid_usd == pytest.approx((4 * 1.0 + 2 * 2.0) * TICK_USD)
 
 
@@ -64,7 +64,7 @@ def test_work_that_does_not_fit_into_the_time_has_no_bound() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nobody_beats_work_that_flows_and_no_deadline_is_missed(seed: int) -> None:
+def test_no_rule_beats_the_fluid_bound_and_no_deadline_is_missed(seed: int) -> None:
     made = made_up(seed)
     least = made.fluid_usd
     for make in CONTESTANTS.values():
@@ -74,7 +74,7 @@ def test_nobody_beats_work_that_flows_and_no_deadline_is_missed(seed: int) -> No
 
 
 # -- machines are shared -----------------------------------------------------------------------------------------------
-def test_whoever_comes_second_sees_what_is_left() -> None:
+def test_the_second_trial_sees_what_is_left() -> None:
     there = recording("1" * 30)
     done = play_study(study(there, work=(9, 9), deadline=30), lambda: spot)  # one after the other
     assert done.missed == 0
@@ -85,11 +85,11 @@ def test_whoever_comes_second_sees_what_is_left() -> None:
 def test_the_last_in_the_queue_loses_its_machine_first() -> None:
     seen: list[tuple[int, MachineChoice]] = []
 
-    def wishes(look: Look) -> SlackChoice:
+    def recorded(look: Look) -> SlackChoice:
         seen.append((look.tick, look.now.here))
         return spot(look)
 
-    play_study(study(recording("2221222222222222"), work=(9, 9), deadline=16), lambda: wishes)
+    play_study(study(recording("2221222222222222"), work=(9, 9), deadline=16), lambda: recorded)
     assert [here for tick, here in seen if tick == 3] == [MachineChoice.SPOT, MachineChoice.WAIT]
     assert [here for tick, here in seen if tick == 5] == [MachineChoice.SPOT, MachineChoice.SPOT]
 
@@ -100,7 +100,7 @@ def test_on_demand_machines_are_not_shared() -> None:
     assert done.usd == pytest.approx(3.0 * (10 + 6 + 4) * TICK_USD)
 
 
-def test_places_that_were_given_back_are_taken_again() -> None:
+def test_freed_places_are_used_again() -> None:
     assert first_free(set()) == 1
     assert first_free({1, 2, 4}) == 3
 
@@ -123,14 +123,15 @@ def test_studies_can_be_done_and_fit_into_their_recording() -> None:
         assert min(made.work_s) >= max(made.work_s) / 4
 
 
-def test_a_recording_that_only_says_whether_is_given_eight_machines_a_zone() -> None:
+def test_a_recording_of_availability_only_gets_eight_machines_per_zone() -> None:
     there = Recording("made up", np.ones((2, 3000), dtype=int), np.ones((2, 3000)), 3.0)
     made, _ = next(studies([there], 1, seed=0))
     assert made.recording.most == 8
 
 
 def test_the_product_rents_no_more_than_there_is() -> None:
-    """Two machines for three trials that fit behind each other: spot at a third of the price, and nobody is late."""
+    """Two machines for three trials that fit behind each other: spot at a third of the price, and no deadline is
+    missed."""
     there = recording("2" * 200)
     made = study(there, work=(30, 30, 30), deadline=150)
     done = play_product(made)
@@ -138,7 +139,7 @@ def test_the_product_rents_no_more_than_there_is() -> None:
     assert made.fluid_usd <= done.usd < 3.0 * 90 * TICK_USD
 
 
-def test_the_product_survives_machines_that_go() -> None:
+def test_the_product_survives_preemptions() -> None:
     there = recording("3" * 20 + "1" * 20 + "0" * 20 + "3" * 140)
     done = play_product(study(there, work=(40, 40, 40), deadline=150))
     assert done.missed == 0

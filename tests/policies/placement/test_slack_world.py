@@ -1,4 +1,5 @@
-"""The tick world of the placement benchmark: bills worked out by hand, and nobody beats who knows the future."""
+"""The tick world of the placement benchmark: costs computed by hand, and no rule beats the optimum that knows the
+future."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def test_on_demand_costs_the_set_up_and_the_work() -> None:
     assert outcome.met
 
 
-def test_a_lost_machine_takes_what_was_not_saved_with_it() -> None:
+def test_a_preemption_loses_what_was_not_saved() -> None:
     lossy = market("#####." + "#" * 30)  # a set-up, four ticks of work lost, one without machines, a set-up, nine
     outcome = play(task(lossy, work=9, deadline=30), spot)
     assert outcome.finished_s == (5 + 1 + 1 + 9) * TICK_S
@@ -57,7 +58,7 @@ def test_a_move_is_made_before_the_old_machine_is_left() -> None:
     assert moves.usd == pytest.approx((2.0 * 3.5 + 1.0 * 7.5) * TICK_S / 3600)
 
 
-def test_who_knows_the_future_waits_for_the_machine_that_stays() -> None:
+def test_the_optimum_waits_for_the_machine_that_lasts() -> None:
     zones = market("##.##.##." + "#" * 21)
     assert least_usd(task(zones, work=9, deadline=30)) == pytest.approx(10 * TICK_S / 3600)
     # With no time to wait: a tick of work on spot while the on-demand machine is set up, eight on demand.
@@ -65,7 +66,7 @@ def test_who_knows_the_future_waits_for_the_machine_that_stays() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_nobody_is_cheaper_than_who_knows_the_future(seed: int) -> None:
+def test_no_rule_is_cheaper_than_the_optimum(seed: int) -> None:
     made_up = random_task(random.Random(seed))
     ticks = int(made_up.work_s / TICK_S)
     job = Task(made_up.market, 0, ticks * TICK_S, made_up.deadline_s // TICK_S * TICK_S, SWITCHING)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import shoestring as ss
 from shoestring.kernel.types import Config, Listing
-from shoestring.world.sim.workload import Curve, Passing, Workload
+from shoestring.world.sim.workload import Curve, SnapshotAt, Workload
 
 SPEED = {"m5.large": 1.0, "m5.xlarge": 1.9, "c5.xlarge": 2.3}
 STEPS = 2
@@ -31,10 +31,10 @@ def workload(fraction: float = 1.0, *, tells: tuple[float, ...] = ()) -> Workloa
     def seconds(config: Config, listing: Listing, slots: int) -> float:  # noqa: ARG001
         return step_s(config, listing.offer.machine, fraction)
 
-    def passings(config: Config) -> list[Passing]:
-        return [Passing(STEPS * part, part, {"error": error(config, part), "latency": 1.0}) for part in tells]
+    def snapshots(config: Config) -> list[SnapshotAt]:
+        return [SnapshotAt(STEPS * part, part, {"error": error(config, part), "latency": 1.0}) for part in tells]
 
-    whole = Workload(curve=curve, seconds_per_step=seconds, checkpoint_gb=0.01, passings=passings if tells else None)
+    whole = Workload(curve=curve, seconds_per_step=seconds, checkpoint_gb=0.01, snapshots=snapshots if tells else None)
     return replace(whole, on_fraction=workload)
 
 

@@ -11,14 +11,14 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
 from shoestring.policies.placement.on_demand import OnDemand
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
 Value = Callable[[str, int], float | None]
 
 
 def study(search, *, places: int = 4, **fields) -> Story:
     """A study whose machine has been granted: as many trials run as it has places."""
-    machine = Listing(offer=KEPT, vcpus=places, memory_gb=8, slots=places, on_demand_usd_per_hour=0.01)
+    machine = Listing(offer=ON_DEMAND_OFFER, vcpus=places, memory_gb=8, slots=places, on_demand_usd_per_hour=0.01)
     run = Story(search, OnDemand(), spec=replace(SPEC, listings=(machine,), max_machines=1, **fields))
     run.begin()
     if run.state.leases:

@@ -32,7 +32,7 @@ def test_the_best_of_three_goes_on_and_others_are_replaced() -> None:
     run = study(Asha(), places=3, trials=30)
     assert finish(run, "j0", 0.5) == new_trial(3)
     assert finish(run, "j1", 0.4) == new_trial(4)
-    why = "first of 3 at step 1: among the best third, goes on to step 3"
+    why = "promoted to step 3: ranked 1 of 3 at step 1, in the top third"
     assert finish(run, "j2", 0.3) == [
         d.TagJob(job="j2", tags={"rung": 1}, why=why),
         d.RunJob(job="j2", until_step=3, why=why),
@@ -45,7 +45,7 @@ def test_a_better_one_that_comes_later_goes_on_too() -> None:
         finish(run, job, value)
     decided = finish(run, "j3", 0.2)
     assert decided[1] == d.RunJob(
-        job="j3", until_step=3, why="first of 4 at step 1: among the best third, goes on to step 3"
+        job="j3", until_step=3, why="promoted to step 3: ranked 1 of 4 at step 1, in the top third"
     )
     assert finish(run, "j4", 0.45) == new_trial(5)  # fourth of five
 
@@ -60,14 +60,14 @@ def test_bigger_is_better_when_asked_to_maximize() -> None:
 def test_a_trial_that_diverged_is_dropped_at_once() -> None:
     run = study(Asha(), places=3, trials=30)
     drop, *rest = finish(run, "j0", math.nan)
-    assert drop == d.DropJob(job="j0", why="its metric at step 1 is not a number that could win")
+    assert drop == d.DropJob(job="j0", why="pruned at step 1: its metric is NaN or infinite")
     assert rest == new_trial(3)
 
 
 def test_a_trial_that_reported_nothing_ranks_last_but_may_go_on() -> None:
     run = study(Asha(), places=1, trials=1)
     assert finish(run, "j0", None)[1] == d.RunJob(
-        job="j0", until_step=3, why="first of 1 at step 1: the best of too few to divide, goes on to step 3"
+        job="j0", until_step=3, why="promoted to step 3: ranked 1 of 1 at step 1, best of fewer than eta=3"
     )
     run = study(Asha(), places=3, trials=30)
     finish(run, "j0", None)
@@ -88,13 +88,15 @@ def test_whoever_ranks_behind_all_that_can_ever_go_on_is_dropped() -> None:
         finish(run, f"j{number}", value)
     finish(run, "j0", 0.1)  # now at step 3
     decided = finish(run, "j3", 0.4)
-    assert decided[0] == d.DropJob(job="j3", why="behind the best 3 of 4 at step 1: of 9 no more than 3 can go on")
+    assert decided[0] == d.DropJob(
+        job="j3", why="pruned at step 1: not in the top 3 of 4 so far, at most 3 of 9 can be promoted"
+    )
 
 
 def test_one_trial_is_trained_to_the_end_even_if_there_are_too_few_to_divide() -> None:
     run = study(Asha(), places=2, trials=2)
     play_out(run, lambda job, _step: {"j0": 0.2, "j1": 0.1}[job], random.Random(1))
-    assert statuses(run) == {"finished": 1, "dropped": 1}
+    assert statuses(run) == {"finished": 1, "pruned": 1}
     assert run.state.jobs["j1"].status == "finished"
 
 
@@ -104,7 +106,7 @@ def test_code_that_ends_early_keeps_its_rank() -> None:
     run.end("j0", "completed", step=1)
     assert finish(run, "j1", 0.2) == [d.DropJob(job="j1", why=ANY)]  # only one of three can go on
     assert finish(run, "j2", 0.3) == [d.DropJob(job="j2", why=ANY)]
-    assert statuses(run) == {"finished": 1, "dropped": 2}
+    assert statuses(run) == {"finished": 1, "pruned": 2}
 
 
 def test_a_rest_during_a_pause_is_seen_when_the_run_goes_on() -> None:

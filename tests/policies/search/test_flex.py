@@ -26,13 +26,13 @@ from shoestring.policies.search.elastic.scaling import learned_speedup
 from shoestring.policies.search.flex.policy import Flex
 from shoestring.space.space import Float, Space
 from shoestring.storage.journal.memory import MemoryJournal
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 from shoestring.world.sim.workload import Latencies, Workload
 from shoestring.world.sim.world import SimWorld
 from tests.policies.search.test_seer_runs import elastic_case
 from tests.studies import play
 
-FOUR = Listing(offer=KEPT, vcpus=16, memory_gb=64, slots=4, on_demand_usd_per_hour=1.0)
+FOUR = Listing(offer=ON_DEMAND_OFFER, vcpus=16, memory_gb=64, slots=4, on_demand_usd_per_hour=1.0)
 FLAT = Space(params={"x": Float(low=0.0, high=1.0), "y": Float(low=0.0, high=1.0)})
 
 
@@ -62,7 +62,7 @@ def pass_a_minute(run: Story, value: float | None = None) -> list[d.Decision]:
         step = segment.step + 1
         told = float(job.config["x"]) + 1.0 / step if value is None else value
         decided += run.tell(e.JobReported(at=at, segment=segment.id, job=job.id, step=step, metrics={"loss": told}))
-        if job.status in ("paused", "dropped") or step == segment.until_step or job.slots != segment.slots:
+        if job.status in ("paused", "pruned") or step == segment.until_step or job.slots != segment.slots:
             run.happened(run.save(job.id, step))
             cause = "reached" if step == segment.until_step else "halted"
             decided += run.tell(e.SegmentEnded(at=at, segment=segment.id, step=step, cause=cause))
@@ -95,8 +95,8 @@ def test_the_model_is_asked_once_there_is_something_to_compare() -> None:
     run = study()
     decided = [x for _ in range(12) for x in pass_a_minute(run)]
     origins = [x.why.partition(", ")[2] for x in decided if isinstance(x, d.AddJob)]
-    assert origins[:6] == ["drawn at random"] * 6
-    assert set(origins[6:]) == {"drawn from the model"}
+    assert origins[:6] == ["sampled at random"] * 6
+    assert set(origins[6:]) == {"proposed by the model"}
     late = [job.config["x"] for job in run.state.jobs.values() if job.number >= 16]
     assert sum(late) / len(late) < 0.3  # the loss is least where x is 0
 
@@ -127,7 +127,7 @@ def test_whoever_is_on_its_way_to_be_judged_when_exploring_ends_is_judged_at_its
     begun = [segment.job for segment in run.state.segments.values()]
     assert [run.state.jobs[job].until_step for job in begun] == [4, 4, 4, 4]
     decided = pass_a_minute(run)
-    told_off = [x.job for x in decided if isinstance(x, d.PauseJob) and "expected to end better" in x.why]
+    told_off = [x.job for x in decided if isinstance(x, d.PauseJob) and "predicted to end better" in x.why]
     assert told_off
     assert set(told_off) <= set(begun)
     assert {run.state.jobs[job].step for job in told_off} == {1}
@@ -203,7 +203,7 @@ def test_a_whole_run_finds_the_best_uses_the_money_and_loses_no_step() -> None:
     best = state.jobs[state.best]
     assert 0.9 * 2.0 < state.spent_usd <= 2.0
     assert trained_s / paid_s > 0.75
-    assert sum("from the model" in x.why for x in added) > len(added) / 2
+    assert sum("by the model" in x.why for x in added) > len(added) / 2
     assert state.lost_steps == 0
     assert abs(best.config["x"] - 0.3) < 0.1
     assert abs(best.config["y"] - 0.6) < 0.1

@@ -12,9 +12,12 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
 from shoestring.space.space import Choice, Float, Int, Space
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import KEPT, SPEC, SPOT
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT
 
-WIDE = tuple(Listing(offer=offer, vcpus=8, memory_gb=32, slots=4, on_demand_usd_per_hour=1.0) for offer in (SPOT, KEPT))
+WIDE = tuple(
+    Listing(offer=offer, vcpus=8, memory_gb=32, slots=4, on_demand_usd_per_hour=1.0)
+    for offer in (SPOT, ON_DEMAND_OFFER)
+)
 
 
 class _Flex(PolicySuite):

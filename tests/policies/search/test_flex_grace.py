@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.flex.grace import ENOUGH, SCOUT, SHARE, grace_steps, next_scout, rank_correlation
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
-MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
 PLENTY = 10_000.0
 
 
@@ -20,7 +20,7 @@ def scouted(curves: list[list[float]], **fields) -> Story:
     """A study whose scouts reported these curves, a value a step."""
     run = Story(spec=replace(SPEC, listings=(MACHINE,), max_steps=50, **fields))
     run.begin()
-    run.rent("l0", offer=KEPT)
+    run.rent("l0", offer=ON_DEMAND_OFFER)
     for number, curve in enumerate(curves):
         job = f"j{number}"
         run.order(d.AddJob(job=job, config={"x": 0.5}, tags={SCOUT: 4}, why="the story"))

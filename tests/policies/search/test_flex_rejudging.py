@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.elastic.scaling import learned_speeds
-from shoestring.policies.search.flex.model import believed
+from shoestring.policies.search.flex.model import posterior_now
 from shoestring.policies.search.flex.proposals import Rejudged, rejudged
-from shoestring.policies.search.flex.resources import means
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.policies.search.flex.resources import resources_now
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
-MACHINE = Listing(offer=KEPT, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=64, memory_gb=64, slots=64, on_demand_usd_per_hour=0.1)
 GRACE = 4
 
 
@@ -35,17 +35,17 @@ def study() -> Story:
     """Where x is small the loss is: seven trials say so at the step where ranks hold."""
     run = Story(spec=replace(SPEC, listings=(MACHINE,), max_machines=1, max_steps=50, deadline_s=86_400.0))
     run.begin()
-    run.rent("l0", offer=KEPT)
+    run.rent("l0", offer=ON_DEMAND_OFFER)
     for number, x in enumerate((0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0)):
         trained(run, f"far{number}", x, GRACE)
     return run
 
 
 def found(run: Story) -> Rejudged | None:
-    belief = believed(run.view, None, GRACE)
-    assert belief is not None
-    now = means(run.view, spot=False)
-    return rejudged(run.view, belief, learned_speeds(run.view), now, grace=GRACE, alone=16, hope=0.0)
+    posterior = posterior_now(run.view, None, GRACE)
+    assert posterior is not None
+    now = resources_now(run.view, spot=False)
+    return rejudged(run.view, posterior, learned_speeds(run.view), now, grace=GRACE, alone=16, kappa=0.0)
 
 
 def test_nobody_who_was_judged_late_enough_is_judged_again() -> None:

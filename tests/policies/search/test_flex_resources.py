@@ -9,10 +9,11 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.flex.resources import Resources, resources_now
-from shoestring.testing.story import KEPT, SPEC, SPOT, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story
 
 MACHINES = tuple(
-    Listing(offer=offer, vcpus=16, memory_gb=64, slots=4, on_demand_usd_per_hour=1.0) for offer in (SPOT, KEPT)
+    Listing(offer=offer, vcpus=16, memory_gb=64, slots=4, on_demand_usd_per_hour=1.0)
+    for offer in (SPOT, ON_DEMAND_OFFER)
 )
 
 
@@ -22,7 +23,7 @@ def study(**fields) -> Story:
     return run
 
 
-def rent(run: Story, lease: str, *, up_s: float, offer=KEPT) -> None:
+def rent(run: Story, lease: str, *, up_s: float, offer=ON_DEMAND_OFFER) -> None:
     run.order(d.RequestLease(lease=lease, offer=offer, end_by=run.state.now + 900.0, why="the story"))
     run.happened(e.LeaseGranted(at=run.state.now + up_s, lease=lease))
 

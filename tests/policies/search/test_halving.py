@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoestring.kernel import decisions as d
-from shoestring.policies.search.halving.hyperband import Hyperband, bracket_steps, deal, usual_size
+from shoestring.policies.search.halving.hyperband import Hyperband, apportion, bracket_size, bracket_steps
 from shoestring.policies.search.halving.rungs import rung_steps
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
@@ -22,11 +22,11 @@ def test_nobody_goes_on_before_the_rung_is_complete() -> None:
     for number in range(8):
         assert not [x for x in finish(run, f"j{number}", number / 10) if isinstance(x, d.RunJob)]
     decided = finish(run, "j8", 0.05)
-    why = "{} of 9 at step 1: among the best third, goes on to step 3"
+    why = "promoted to step 3: ranked {} of 9 at step 1, in the top third"
     assert [(x.job, x.until_step, x.why) for x in decided if isinstance(x, d.RunJob)] == [
-        ("j0", 3, why.format("first")),
-        ("j8", 3, why.format("second")),
-        ("j1", 3, why.format("third")),
+        ("j0", 3, why.format(1)),
+        ("j8", 3, why.format(2)),
+        ("j1", 3, why.format(3)),
     ]
 
 
@@ -35,14 +35,14 @@ def test_who_is_out_is_dropped_before_the_rung_is_complete() -> None:
     for number in range(3):
         assert finish(run, f"j{number}", number / 10) == []
     assert finish(run, "j3", 0.15) == [
-        d.DropJob(job="j2", why="behind the best 3 of 4 at step 1: of 9 no more than 3 can go on")
+        d.DropJob(job="j2", why="pruned at step 1: not in the top 3 of 4 so far, at most 3 of 9 can be promoted")
     ]
 
 
 def test_the_last_one_standing_is_the_best() -> None:
     run = study(SuccessiveHalving(), places=4, trials=9)
     play_out(run, lambda job, _step: int(job[1:]) / 10, random.Random(1))
-    assert statuses(run) == {"finished": 1, "dropped": 8}
+    assert statuses(run) == {"finished": 1, "pruned": 8}
     assert run.state.jobs["j0"].status == "finished"
     assert run.state.jobs["j0"].tags == {"rung": 2}
 
@@ -57,7 +57,7 @@ def test_a_study_in_which_everything_fails_ends(search) -> None:
 def test_a_study_in_which_everything_diverges_ends() -> None:
     run = study(SuccessiveHalving(), places=2, trials=9)
     play_out(run, lambda _job, _step: math.nan, random.Random(1))
-    assert statuses(run) == {"dropped": 9}
+    assert statuses(run) == {"pruned": 9}
 
 
 def test_a_trial_dropped_by_somebody_else_on_its_way_does_not_hold_the_rung_up() -> None:
@@ -84,7 +84,7 @@ def test_it_ends_as_halving_on_paper_does(seed: int, trials: int, eta: int, plac
 def test_hyperband_has_the_brackets_of_the_book() -> None:
     brackets = bracket_steps(81, 3, 1)
     assert brackets == [(1, 3, 9, 27, 81), (3, 9, 27, 81), (9, 27, 81), (27, 81), (81,)]
-    assert [usual_size(5, len(steps), 3) for steps in brackets] == [81, 34, 15, 8, 5]
+    assert [bracket_size(5, len(steps), 3) for steps in brackets] == [81, 34, 15, 8, 5]
 
 
 def test_brackets_start_no_lower_than_the_grace_steps_and_end_at_the_last() -> None:
@@ -96,8 +96,8 @@ def test_brackets_start_no_lower_than_the_grace_steps_and_end_at_the_last() -> N
 @given(st.integers(1, 10**5), st.integers(1, 500), st.integers(2, 5))
 def test_every_trial_is_dealt_to_a_bracket(trials: int, max_steps: int, eta: int) -> None:
     brackets = bracket_steps(max_steps, eta, 1)
-    sizes = [usual_size(len(brackets), len(steps), eta) for steps in brackets]
-    shares = deal(trials, sizes)
+    sizes = [bracket_size(len(brackets), len(steps), eta) for steps in brackets]
+    shares = apportion(trials, sizes)
     assert sum(shares) == trials
     assert all(abs(share - trials * size / sum(sizes)) < 1 for share, size in zip(shares, sizes, strict=True))
     assert all(steps == tuple(sorted(set(steps))) for steps in brackets)
@@ -111,7 +111,7 @@ def test_hyperband_runs_its_brackets_side_by_side() -> None:
     assert dealt == {0: 12, 1: 6, 2: 4}  # 9 : 5 : 3
     ends = Counter((job.tags["bracket"], job.status) for job in run.state.jobs.values())
     assert ends == {
-        (0, "finished"): 1, (0, "dropped"): 11, (1, "finished"): 2, (1, "dropped"): 4, (2, "finished"): 4,
+        (0, "finished"): 1, (0, "pruned"): 11, (1, "finished"): 2, (1, "pruned"): 4, (2, "finished"): 4,
     }  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from shoestring.kernel.types import Listing
 from shoestring.policies.search.elastic.hypersched import HyperSched
 from shoestring.policies.search.elastic.hypersched_forecast import TrialForecast, outlook, widths_by_gain
 from shoestring.policies.search.seer.terms import Parameters
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
-MACHINE = Listing(offer=KEPT, vcpus=4, memory_gb=8, slots=8, on_demand_usd_per_hour=1.0)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=4, memory_gb=8, slots=8, on_demand_usd_per_hour=1.0)
 STUDY = replace(SPEC, listings=(MACHINE,), budget_usd=0.3, deadline_s=1000.0, wind_down_s=0.0, trials=99, max_steps=64)
 """One machine of eight slots to the end."""
 SEARCH = HyperSched(Parameters(provision_s=0.0, spot=False), eta=4, grace_steps=1)
@@ -24,7 +24,7 @@ def exploring() -> Story:
     """Eight trials run, one on each slot; those that have an even number are better, and the first is the best."""
     run = Story(SEARCH, spec=STUDY)
     run.begin()
-    run.order(d.RequestLease(lease="l0", offer=KEPT, end_by=1000.0, why="the story"))
+    run.order(d.RequestLease(lease="l0", offer=ON_DEMAND_OFFER, end_by=1000.0, why="the story"))
     run.happened(e.LeaseGranted(at=0.0, lease="l0"))
     for number, job in enumerate(list(run.state.waiting)):
         run.start(f"s{number}", job, "l0", running_since=0.0)
@@ -43,7 +43,7 @@ def train(run: Story, at: float, *steps: int) -> None:
 def test_it_begins_as_many_trials_as_the_affordable_cluster_has_slots() -> None:
     run = Story(SEARCH, spec=STUDY)
     decisions = run.begin()
-    assert decisions[0] == d.WakeAt(name="leaders:1", at=500.0, why="25% of the slots go to the leaders then")
+    assert decisions[0] == d.WakeAt(name="leaders:1", at=500.0, why="then the leaders get 25% of the slots")
     assert [x.slots for x in decisions if isinstance(x, d.RunJob)] == [1] * 8
 
 

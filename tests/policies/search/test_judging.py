@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.policies.search.limits.judge import ENDED, Judging
-from shoestring.policies.search.limits.stop_at_limit import LEEWAY_S, EndAtLimits
+from shoestring.policies.search.limits.judge import ENDED, JudgeTrials
+from shoestring.policies.search.limits.stop_at_limit import LEEWAY_S, PruneAtConstraints
 from shoestring.space.constraints import parse_all
 from shoestring.testing.story import SPEC, SPOT_USD_PER_HOUR, Story, story
 
@@ -21,7 +21,7 @@ WHOLE_USD = WHOLE_S / 3600 * SPOT_USD_PER_HOUR
 def limited(*limits: str, policy: object = None, **fields: object) -> Story:
     """A machine, and room for trials of three steps."""
     spec = replace(SPEC, max_steps=3, constraints=parse_all(limits), **fields)
-    return story(policy or Judging(), spec=spec, lease="l0")
+    return story(policy or JudgeTrials(), spec=spec, lease="l0")
 
 
 def train(run: Story, job: str, value: float, *, fraction: float = 1.0, **metrics: float) -> list[d.Decision]:
@@ -52,7 +52,7 @@ def test_only_who_keeps_every_limit_can_be_the_best() -> None:
     train(run, "j2", 0.2, latency=20.5)
     assert run.state.best == "j1"
     (verdict,) = (entry.decisions[0] for entry in run.entries[-1:])
-    assert "breaks latency <= 20 with 20.5" in verdict.why
+    assert "violates latency <= 20 with 20.5" in verdict.why
 
 
 def test_a_limit_on_what_was_not_reported_is_not_kept_and_the_reason_names_it() -> None:
@@ -114,7 +114,7 @@ def test_who_was_judged_is_not_judged_again_by_a_controller_that_takes_over() ->
 
 # -- trials that reach a limit on cost or time -------------------------------------------------------------------------
 def begun(*limits: str, fraction: float = 1.0, gives_up: bool = False) -> tuple[Story, list[d.Decision]]:
-    run = limited(*limits, policy=EndAtLimits(gives_up))
+    run = limited(*limits, policy=PruneAtConstraints(gives_up))
     run.add("j0", until_step=3, fraction=fraction)
     run.order(
         d.StartSegment(

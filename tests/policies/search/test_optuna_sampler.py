@@ -20,8 +20,8 @@ from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import RandomSearch, Sampled
-from shoestring.policies.search.samplers.optuna import FromOptuna, _quietly, _tell
-from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.policies.search.samplers.optuna import OptunaSampler, _quietly, _tell
+from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.space.space import Float, Int
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story
@@ -31,7 +31,7 @@ from tests.space.test_space import spaces
 
 optuna = pytest.importorskip("optuna")
 
-TPE, QMC = FromOptuna("TPESampler"), FromOptuna("QMCSampler")
+TPE, QMC = OptunaSampler("TPESampler"), OptunaSampler("QMCSampler")
 
 
 def as_told(run: Story) -> list:
@@ -50,7 +50,7 @@ def test_tpe_learns_where_good_trials_lie() -> None:
     distances = [abs(job.config["x"] - 0.3) for job in run.state.jobs.values()]
     assert median(distances[20:]) < 0.1  # chance: 0.27
     origins = [x.why for entry in run.entries for x in entry.decisions if isinstance(x, d.AddJob)]
-    assert origins[-1].endswith("drawn by Optuna's TPESampler, which knows 36 trials")
+    assert origins[-1].endswith("proposed by Optuna's TPESampler from 36 trials")
 
 
 def test_tpe_learns_from_trials_that_were_stopped_early() -> None:
@@ -161,13 +161,13 @@ class TestRandomWithASequence(_Sampled):
     ("recipe", "sampler", "search"),
     [
         ("random", "random", RandomSearch()),
-        ("random", "tpe", Sampled(FromModel())),
+        ("random", "tpe", Sampled(TpeSampler())),
         ("random", "optuna:tpe", Sampled(TPE)),
         ("random", "optuna:QMC", Sampled(QMC)),
         ("asha", "optuna:TPESampler", Asha(sampler=TPE)),
         ("asha", "random", Asha()),
         ("hyperband", "optuna:tpe", Hyperband(sampler=TPE)),
-        ("successive_halving", "tpe", SuccessiveHalving(sampler=FromModel())),
+        ("successive_halving", "tpe", SuccessiveHalving(sampler=TpeSampler())),
     ],
 )
 def test_a_recipe_takes_its_sampler_by_name(recipe: str, sampler: str, search) -> None:
@@ -179,9 +179,9 @@ def test_a_recipe_takes_its_sampler_by_name(recipe: str, sampler: str, search) -
     [
         ("optuna", "options.sampler='optuna' is unknown", "optuna:tpe"),
         ("tpee", "options.sampler='tpee' is unknown", "tpe"),
-        ("optuna:TPESamplr", "is no sampler of Optuna's that a run can go on with", "TPESampler"),
-        ("optuna:CmaEsSampler", "is no sampler of Optuna's that a run can go on with", "Sampler"),
-        (3, "options.sampler=3 is no text", "quotes"),
+        ("optuna:TPESamplr", "is not a sampler of Optuna's that can be rebuilt", "TPESampler"),
+        ("optuna:CmaEsSampler", "is not a sampler of Optuna's that can be rebuilt", "Sampler"),
+        (3, "options.sampler=3 is not text", "quotes"),
     ],
 )
 def test_a_sampler_nobody_knows_is_said_with_the_way_out(sampler, says: str, hint: str) -> None:

@@ -30,13 +30,13 @@ from shoestring.policies.search.rubberband.speed import Guess, learned
 from shoestring.recipes.rubberband import plan_of
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import KEPT, SPEC
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC
 from shoestring.units import parse_duration_s
 from shoestring.world.sim.workload import Workload
 from shoestring.world.sim.world import SimWorld
 from tests.policies.search.studies import finish, play_out, running, statuses, study
 
-FOUR_SLOTS = Listing(offer=KEPT, vcpus=32, memory_gb=244, slots=4, on_demand_usd_per_hour=36.0)
+FOUR_SLOTS = Listing(offer=ON_DEMAND_OFFER, vcpus=32, memory_gb=244, slots=4, on_demand_usd_per_hour=36.0)
 BIG = replace(
     SPEC,
     recipe="rubberband",
@@ -83,7 +83,7 @@ def test_the_schedule_is_run_to_the_letter_and_the_best_go_on() -> None:
     reached = {step: {x.job for x in told_to_run(entries) if x.until_step == step} for step in (1, 5, 21)}
     best = sorted(state.jobs.values(), key=lambda job: job.config["x"])
     assert reached == {step: {job.id for job in best[:count]} for step, count in ((1, 32), (5, 8), (21, 2))}
-    assert {status: count for status, count in state.by_status.items() if count} == {"dropped": 30, "finished": 2}
+    assert {status: count for status, count in state.by_status.items() if count} == {"pruned": 30, "finished": 2}
 
 
 def test_nobody_goes_on_before_the_stage_is_over() -> None:
@@ -155,7 +155,7 @@ def test_the_first_trial_tries_a_width_that_is_needed_later() -> None:
     _, entries = simulated(replace(BIG, deadline_s=1200.0))
     first, second = told_to_run(entries)[:2]
     assert (first.slots, second.slots) == (4, 1)
-    assert first.why == "to see how much faster 4 slots are"
+    assert first.why == "measure the speed-up on 4 slots"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -207,16 +207,16 @@ def test_widths_nobody_tried_follow_those_that_were() -> None:
 @pytest.mark.parametrize(
     ("options", "says", "hint"),
     [
-        ({"stages": "32 trials"}, "'32 trials' is no schedule", "64x1, 16x4, 4x16"),
-        ({"stages": "32x0"}, "is no schedule", ""),
-        ({"stages": 32}, "is no text", "quotes"),
+        ({"stages": "32 trials"}, "'32 trials' is not a schedule", "64x1, 16x4, 4x16"),
+        ({"stages": "32x0"}, "is not a schedule", ""),
+        ({"stages": 32}, "is not text", "quotes"),
         ({"stages": "32x1, 64x20"}, "has 64 trials after 32", ""),
         ({"stages": "16x1, 4x20"}, "begins with 16 trials, and trials=32", "set trials to 16"),
         ({"stages": "32x1, 4x4"}, "ends at step 5, and max_steps=21", "set max_steps to 5"),
         ({"stages": "32x21", "eta": 3}, "has no such option", ""),
         ({"eta": 1}, "options.eta=1 is too small", "at least 2"),
-        ({"scaling": 1.5}, "options.scaling=1.5 is no share", ""),
-        ({"step_s": 0}, "options.step_s=0 is no time at all", ""),
+        ({"scaling": 1.5}, "options.scaling=1.5 is out of range", ""),
+        ({"step_s": 0}, "options.step_s=0 is not a positive time", ""),
         ({"p_max": 0}, "options.p_max=0 is too small", ""),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_plan_needs_no_more_machines_than_can_be_prepaid() -> None:
 
 
 def test_spot_machines_are_planned_for_only_if_asked_for() -> None:
-    spot = replace(FOUR_SLOTS, offer=replace(KEPT, spot=True))
+    spot = replace(FOUR_SLOTS, offer=replace(ON_DEMAND_OFFER, spot=True))
     both = replace(BIG, listings=(spot, FOUR_SLOTS))
     dear = PlanInputs().listing(both, lambda listing: listing.on_demand_usd_per_hour)
     cheap = PlanInputs(spot=True).listing(both, lambda listing: listing.on_demand_usd_per_hour)
@@ -288,7 +288,7 @@ def test_spot_machines_are_planned_for_only_if_asked_for() -> None:
 
 def test_gangs_are_planned_on_the_largest_machines_only() -> None:
     """Placement would put a trial of two slots on the machine with four, whatever the plan is for."""
-    small = replace(FOUR_SLOTS, offer=replace(KEPT, machine="smaller"), slots=1, on_demand_usd_per_hour=1.0)
+    small = replace(FOUR_SLOTS, offer=replace(ON_DEMAND_OFFER, machine="smaller"), slots=1, on_demand_usd_per_hour=1.0)
     mixed = plan_of(replace(BIG, listings=(FOUR_SLOTS, small), deadline_s=6000.0))
     assert {stage.slots for stage in mixed.stages} == {1}
 

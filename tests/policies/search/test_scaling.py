@@ -9,15 +9,15 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.elastic.scaling import USUAL_ALPHA, USUAL_STEP_S, learned_speeds, learned_speedup
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
-MACHINE = Listing(offer=KEPT, vcpus=16, memory_gb=64, slots=8, on_demand_usd_per_hour=0.1)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=16, memory_gb=64, slots=8, on_demand_usd_per_hour=0.1)
 
 
 def study(**fields) -> Story:
     run = Story(spec=replace(SPEC, listings=(MACHINE,), **fields))
     run.begin()
-    run.rent("l0", offer=KEPT)
+    run.rent("l0", offer=ON_DEMAND_OFFER)
     return run
 
 

@@ -14,13 +14,13 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
 from shoestring.policies.search.seer.as_printed import SeerAsPrinted
 from shoestring.policies.search.seer.policy import Seer
-from shoestring.policies.search.seer.renting import GiveBackSpare, RentByPlan
-from shoestring.policies.search.seer.replan import billed_so_far_usd, places_that_can_be_paid
-from shoestring.policies.search.seer.terms import Parameters, check_workable, chosen, t_min_s, terms_at_the_start
-from shoestring.testing.story import KEPT, SPEC, Story
+from shoestring.policies.search.seer.renting import ReleaseSpare, RentByPlan
+from shoestring.policies.search.seer.replan import affordable_brackets, billed_so_far_usd
+from shoestring.policies.search.seer.terms import Parameters, check_feasible_spec, chosen, t_min_s, terms_at_start
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 
 PARAMETERS = Parameters(t_min_s=60.0, provision_s=0.0, spot=False)
-MACHINE = Listing(offer=KEPT, vcpus=4, memory_gb=8, slots=4, on_demand_usd_per_hour=1.0)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=4, memory_gb=8, slots=4, on_demand_usd_per_hour=1.0)
 SMALL = replace(
     SPEC, listings=(MACHINE,), budget_usd=0.18, deadline_s=600.0, wind_down_s=0.0, max_machines=9, max_steps=99
 )
@@ -38,7 +38,7 @@ def begun(policy: object = None, spec: RunSpec = SMALL) -> Story:
 def racing(values: dict[str, float | None], policy: object = None, spec: RunSpec = SMALL) -> Story:
     """All trials of the first stage run on one machine, and these reported these values."""
     run = begun(policy, spec)
-    run.order(d.RequestLease(lease="l0", offer=KEPT, end_by=600.0, why="the story"))
+    run.order(d.RequestLease(lease="l0", offer=ON_DEMAND_OFFER, end_by=600.0, why="the story"))
     run.tell(e.LeaseGranted(at=0.0, lease="l0"))
     for number, job in enumerate(list(run.state.waiting)):
         run.start(f"s{number}", job, "l0")
@@ -74,7 +74,7 @@ def test_a_worker_that_takes_two_slots_makes_every_width_even() -> None:
 
 def test_the_clock_of_the_first_stage_starts_with_the_first_machine() -> None:
     run = begun()
-    run.order(*(d.RequestLease(lease=f"l{n}", offer=KEPT, end_by=600.0, why="the story") for n in range(2)))
+    run.order(*(d.RequestLease(lease=f"l{n}", offer=ON_DEMAND_OFFER, end_by=600.0, why="the story") for n in range(2)))
     assert run.tell(e.LeaseGranted(at=40.0, lease="l0")) == [
         d.WakeAt(name="stage:1", at=pytest.approx(40.0 + FIRST_S), why="stage 1 of 2 lasts 2m")
     ]
@@ -83,7 +83,7 @@ def test_the_clock_of_the_first_stage_starts_with_the_first_machine() -> None:
 
 def test_a_stage_never_lasts_beyond_the_wind_down() -> None:
     run = begun()
-    run.order(d.RequestLease(lease="l0", offer=KEPT, end_by=600.0, why="the story"))
+    run.order(d.RequestLease(lease="l0", offer=ON_DEMAND_OFFER, end_by=600.0, why="the story"))
     (clock,) = run.tell(e.LeaseGranted(at=550.0, lease="l0"))
     assert clock == d.WakeAt(name="stage:1", at=600.0, why=ANY)
 
@@ -93,16 +93,16 @@ def test_the_best_go_on_to_wider_places_and_the_others_are_out_at_once() -> None
     run = racing({"j0": 0.4, "j1": 0.1, "j2": 0.3, "j3": 0.2})
     decisions = ended(run, 1, FIRST_S)
     assert [x for x in decisions if isinstance(x, d.DropJob)] == [
-        d.DropJob(job="j2", why="3 of 4 when stage 1 ended"),
-        d.DropJob(job="j0", why="4 of 4 when stage 1 ended"),
+        d.DropJob(job="j2", why="pruned: ranked 3 of 4 at the end of stage 1"),
+        d.DropJob(job="j0", why="pruned: ranked 4 of 4 at the end of stage 1"),
     ]
     assert [x for x in decisions if isinstance(x, d.HaltSegment)] == [
         d.HaltSegment(segment="s2", grace_s=0.0, why=ANY),
         d.HaltSegment(segment="s0", grace_s=0.0, why=ANY),
     ]
     assert [x for x in decisions if isinstance(x, d.RunJob)] == [
-        d.RunJob(job="j1", until_step=99, slots=2, why="1 of 4: stage 2 of 2, 2 slots"),
-        d.RunJob(job="j3", until_step=99, slots=2, why="2 of 4: stage 2 of 2, 2 slots"),
+        d.RunJob(job="j1", until_step=99, slots=2, why="promoted to stage 2 of 2, 2 slots: ranked 1 of 4"),
+        d.RunJob(job="j3", until_step=99, slots=2, why="promoted to stage 2 of 2, 2 slots: ranked 2 of 4"),
     ]
     assert decisions[-1] == d.WakeAt(name="stage:2", at=pytest.approx(FIRST_S + SECOND_S), why=ANY)
 
@@ -119,10 +119,10 @@ def test_who_reported_nothing_ranks_behind_and_who_diverged_last() -> None:
     run = racing({"j0": math.nan, "j1": None, "j2": 5.0, "j3": None}, spec=replace(SMALL, direction="maximize"))
     ended(run, 1, FIRST_S)
     assert {job.id: job.status for job in run.state.jobs.values()} == {
-        "j0": "dropped",
+        "j0": "pruned",
         "j1": "running",
         "j2": "running",
-        "j3": "dropped",
+        "j3": "pruned",
     }
 
 
@@ -130,13 +130,13 @@ def test_a_finished_trial_needs_no_place() -> None:
     run = racing({"j0": 0.1, "j1": 0.2, "j2": 0.3, "j3": 0.4})
     run.end("j0", "completed", step=9)
     ended(run, 1, FIRST_S)
-    assert [job.status for job in run.state.jobs.values()] == ["finished", "running", "running", "dropped"]
+    assert [job.status for job in run.state.jobs.values()] == ["finished", "running", "running", "pruned"]
 
 
 def test_the_end_of_the_last_stage_is_the_end_of_the_run() -> None:
     run = racing({"j0": 0.4, "j1": 0.1, "j2": 0.3, "j3": 0.2})
     ended(run, 1, FIRST_S)
-    assert ended(run, 2, FIRST_S + SECOND_S) == [d.WindDown(why="stage 2 of 2 is over, and it was the last")]
+    assert ended(run, 2, FIRST_S + SECOND_S) == [d.WindDown(reason="completed", why="stage 2 of 2, the last, is over")]
 
 
 def test_a_timer_of_a_stage_that_is_over_changes_nothing() -> None:
@@ -149,7 +149,9 @@ def test_when_every_trial_is_over_before_its_stage_the_run_is_over() -> None:
     run = racing({})
     for number in range(3):
         assert run.end(f"j{number}", "completed", step=9) == []
-    assert run.end("j3", "completed", step=9) == [d.WindDown(why="every trial still in the race is over")]
+    assert run.end("j3", "completed", step=9) == [
+        d.WindDown(reason="completed", why="all remaining trials have finished or failed")
+    ]
 
 
 # -- money in the middle of a run --------------------------------------------------------------------------------------
@@ -162,24 +164,24 @@ def test_money_that_was_not_billed_keeps_more_trials_in_the_race() -> None:
     seer = Seer(PARAMETERS)
     planned = seer.plan(run.view)
     for number in range(planned.machines[0]):
-        run.rent(f"l{number}", offer=KEPT, end_by=60.0)
-    places = places_that_can_be_paid(run.view, terms_at_the_start(run.view, PARAMETERS), planned, 1)
+        run.rent(f"l{number}", offer=ON_DEMAND_OFFER, end_by=60.0)
+    places = affordable_brackets(run.view, terms_at_start(run.view, PARAMETERS), planned, 1)
     assert sum(b.trials * b.slots for b in places) > planned.stages[1].slots
 
 
 def test_money_that_is_gone_sends_fewer_trials_on() -> None:
     run = begun(spec=MANY)
     planned = Seer(PARAMETERS).plan(run.view)
-    run.rent("l0", offer=KEPT)
+    run.rent("l0", offer=ON_DEMAND_OFFER)
     run.happened(e.LeaseEnded(at=300.0, lease="l0", cause="released", charged_usd=0.95))
-    places = places_that_can_be_paid(run.view, terms_at_the_start(run.view, PARAMETERS), planned, 1)
+    places = affordable_brackets(run.view, terms_at_start(run.view, PARAMETERS), planned, 1)
     assert sum(b.trials * b.slots for b in places) <= MACHINE.slots
     assert places
 
 
 def test_what_was_billed_so_far_counts_open_machines_up_to_now() -> None:
     run = begun(spec=MANY)
-    run.rent("l0", offer=KEPT)
+    run.rent("l0", offer=ON_DEMAND_OFFER)
     run.happened(e.TimerFired(at=360.0, name="later"))
     assert billed_so_far_usd(run.view) == pytest.approx(0.1)
 
@@ -196,10 +198,10 @@ def test_the_machines_of_the_first_stage_are_asked_for_together_and_prepaid_as_f
 
 
 def test_idle_machines_without_which_all_that_moves_has_room_are_given_back() -> None:
-    run = Story(GiveBackSpare(), spec=MANY)
+    run = Story(ReleaseSpare(), spec=MANY)
     run.happened(e.RunStarted(at=0.0, spec=MANY, seed=0))
     for number in range(4):
-        run.rent(f"l{number}", offer=KEPT)
+        run.rent(f"l{number}", offer=ON_DEMAND_OFFER)
     for job in ("j0", "j1", "j2"):
         run.add(job, until_step=9)
     for number in range(3):
@@ -207,7 +209,7 @@ def test_idle_machines_without_which_all_that_moves_has_room_are_given_back() ->
     run.order(d.RunJob(job="j0", until_step=9, slots=4, why="it grows by three"))
     run.order(d.RunJob(job="j1", until_step=9, slots=4, why="it grows by three"))
     assert run.end("j2", "completed", step=3) == [
-        d.ReleaseLease(lease=lease, why="there is room without it for all that is wanted") for lease in ("l1", "l2")
+        d.ReleaseLease(lease=lease, why="idle, and all trials fit on the other machines") for lease in ("l1", "l2")
     ], "six slots more are wanted: two are free where they run, and one whole machine must stay for the rest"
 
 
@@ -229,7 +231,7 @@ def test_as_printed_only_those_that_should_go_on_are_removed_and_the_worst_of_th
     printed = SeerAsPrinted(Parameters(t_min_s=60.0, provision_s=0.0, spot=False))
     run = begun(printed, replace(EXAMPLE, budget_usd=4.0))
     jobs = list(run.state.waiting)
-    run.order(d.RequestLease(lease="l0", offer=KEPT, end_by=200.0, why="the story"))
+    run.order(d.RequestLease(lease="l0", offer=ON_DEMAND_OFFER, end_by=200.0, why="the story"))
     run.tell(e.LeaseGranted(at=0.0, lease="l0"))
     for number, job in enumerate(jobs):
         run.start(f"s{number}", job, "l0")
@@ -237,7 +239,7 @@ def test_as_printed_only_those_that_should_go_on_are_removed_and_the_worst_of_th
     ended(run, 1, run.state.timers["stage:1"])
     status = {job.id: job.status for job in run.state.jobs.values()}
     assert status["j0"] == "paused", "the best of all waits"
-    worst_left = max((job for job in jobs if status[job] != "dropped"), key=lambda job: int(job[1:]))
+    worst_left = max((job for job in jobs if status[job] != "pruned"), key=lambda job: int(job[1:]))
     assert status[worst_left] == "running"
 
 
@@ -253,11 +255,13 @@ def test_the_least_time_of_a_trial_is_a_thirtieth_of_the_time_and_a_minute_if_th
 
 
 def test_a_run_that_can_be_is_not_refused() -> None:
-    check_workable(SMALL, PARAMETERS)
+    check_feasible_spec(SMALL, PARAMETERS)
 
 
 def test_a_machine_billed_by_the_hour_is_not_chosen_if_an_hour_cannot_be_paid() -> None:
-    hourly = replace(MACHINE, offer=replace(KEPT, machine="hourly"), on_demand_usd_per_hour=0.5, billing="per_hour")
+    hourly = replace(
+        MACHINE, offer=replace(ON_DEMAND_OFFER, machine="hourly"), on_demand_usd_per_hour=0.5, billing="per_hour"
+    )
     run = begun(spec=replace(SMALL, listings=(hourly, MACHINE)))
     listing, _ = chosen(run.view, PARAMETERS)
     assert listing == MACHINE

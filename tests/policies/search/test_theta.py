@@ -54,10 +54,10 @@ def test_all_are_trained_to_theta_and_the_best_by_prediction_go_on() -> None:
     decided = finish(run, "j3", 0.3)
     assert sent_on(decided) == [("j1", 10), ("j3", 10)]
     assert [x.why for x in decided if isinstance(x, d.RunJob)] == [
-        "expected to come to 0.1, number 1 of 4: on to the end",
-        "expected to come to 0.3, number 2 of 4: on to the end",
+        "promoted to step 10: predicted final value 0.1, ranked 1 of 4",
+        "promoted to step 10: predicted final value 0.3, ranked 2 of 4",
     ]
-    assert statuses(run)["dropped"] == 2
+    assert statuses(run)["pruned"] == 2
 
 
 def test_a_trial_that_falls_overtakes_one_that_stands_still() -> None:
@@ -79,7 +79,7 @@ def test_who_has_mcnt_others_before_it_is_dropped_at_once() -> None:
     finish(run, "j0", 0.2)
     decided = finish(run, "j1", 0.5)
     assert [x for x in decided if isinstance(x, d.DropJob)] == [
-        d.DropJob(job="j1", why="expected to come to 0.5, another is expected to end better")
+        d.DropJob(job="j1", why="pruned: predicted final value 0.5, another trial is predicted to end better")
     ]
 
 
@@ -101,7 +101,7 @@ def test_with_theta_one_all_are_trained_to_the_end() -> None:
 def test_the_study_ends_with_the_best_trained_to_the_end(direction, best) -> None:
     run = study(Theta(), places=4, trials=9, direction=direction)
     play_out(run, lambda job, _step: int(job[1:]) / 10, random.Random(1))
-    assert statuses(run) == {"finished": 3, "dropped": 6}
+    assert statuses(run) == {"finished": 3, "pruned": 6}
     assert {job.id for job in run.state.jobs.values() if job.status == "finished"} == best
 
 
@@ -125,7 +125,7 @@ def test_it_decides_the_same_when_it_has_forgotten_everything(seed, trials, plac
 def test_a_trial_that_diverges_is_dropped_at_its_report() -> None:
     run = study(Theta(), places=2, trials=2, max_steps=50)
     assert tell_curve(run, "j0", [0.9, math.nan]) == [
-        d.DropJob(job="j0", why="diverged: its loss at step 2 is nan"),
+        d.DropJob(job="j0", why="pruned: diverged, loss is nan at step 2"),
     ]
     assert [type(x) for x in tell_curve(run, "j1", [0.9, 0.8, 30000.0])] == [d.DropJob]
 
@@ -192,7 +192,8 @@ def test_a_trial_that_cannot_come_in_any_more_is_dropped_on_its_way() -> None:
     (dropped,) = tell_curve(run, "j3", [3.0 + 0.01 * (step % 2) for step in range(30)])
     assert isinstance(dropped, d.DropJob)
     assert run.state.jobs["j3"].step == 10  # as soon as it may be judged
-    assert dropped.why.startswith("by step 10 expected to come to 3")
+    assert dropped.why.startswith("pruned: predicted final value 3")
+    assert " by step 10; " in dropped.why
 
 
 def test_nobody_is_held_against_those_whose_learning_rate_has_fallen_already() -> None:
@@ -228,11 +229,11 @@ def test_who_asks_to_be_surer_stops_later() -> None:
 @pytest.mark.parametrize(
     ("recipe", "options", "said"),
     [
-        ("theta", {"theta": 1.5}, "options.theta=1.5 is no share"),
+        ("theta", {"theta": 1.5}, "options.theta=1.5 is out of range"),
         ("theta", {"mcnt": 0}, "options.mcnt=0 is too small"),
         ("theta", {"curve": "earlycurv"}, "options.curve='earlycurv' is unknown"),
         ("theta", {"confidence": 0.9}, "the recipe theta has no such option"),
-        ("theta_adaptive", {"confidence": 0.2}, "options.confidence=0.2 is no share"),
+        ("theta_adaptive", {"confidence": 0.2}, "options.confidence=0.2 is out of range"),
     ],
 )
 def test_bad_options_are_said(recipe, options, said) -> None:

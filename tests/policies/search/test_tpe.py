@@ -17,7 +17,7 @@ from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.run_to_completion import Sampled
 from shoestring.policies.search.samplers.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
-from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.space.space import Space, choice, constant, integer, log, uniform
 from tests.policies.search.studies import finish, play_out, running, statuses, study
 from tests.space.test_space import spaces
@@ -122,9 +122,9 @@ def origins(run) -> list[str]:
 
 
 SEARCHES = {
-    "tpe": Sampled(FromModel()),
-    "asha_tpe": Asha(sampler=FromModel()),
-    "bohb": Hyperband(sampler=FromModel(random_share=1 / 3)),
+    "tpe": Sampled(TpeSampler()),
+    "asha_tpe": Asha(sampler=TpeSampler()),
+    "bohb": Hyperband(sampler=TpeSampler(random_share=1 / 3)),
 }
 
 
@@ -137,7 +137,7 @@ def test_the_model_is_consulted_and_the_machine_is_busy(name: str, direction: st
         assert len(running(run)) == 4
         job = running(run)[0]
         finish(run, job, sign * abs(run.state.jobs[job].config["x"] - 0.3))
-    by_model = [re.search(r"drawn from the model of (\d+) trials", why) for why in origins(run)]
+    by_model = [re.search(r"proposed by the TPE model of (\d+) trials", why) for why in origins(run)]
     jobs = list(run.state.jobs.values())
     assert not any(by_model[:10])
     assert sum(map(bool, by_model)) > (25 if name == "bohb" else 40)
@@ -150,7 +150,7 @@ def test_the_model_is_consulted_and_the_machine_is_busy(name: str, direction: st
 
 
 def test_failed_and_diverged_trials_are_bad() -> None:
-    run = study(Sampled(FromModel(startup=5)), places=1, trials=60, max_failures=0)
+    run = study(Sampled(TpeSampler(startup=5)), places=1, trials=60, max_failures=0)
     while jobs := running(run):
         x = run.state.jobs[jobs[0]].config["x"]
         if x < 0.35:
@@ -163,7 +163,7 @@ def test_failed_and_diverged_trials_are_bad() -> None:
 
 def test_the_model_is_of_the_largest_step_with_enough_trials() -> None:
     """Values before the last step say nothing: only a model of the last one can know that 0.8 is best."""
-    run = study(Asha(grace_steps=1, eta=2, sampler=FromModel(startup=5)), trials=200)
+    run = study(Asha(grace_steps=1, eta=2, sampler=TpeSampler(startup=5)), trials=200)
     play_out(run, lambda job, step: abs(run.state.jobs[job].config["x"] - 0.8) if step == 9 else 1.0, random.Random(1))
     assert sum(statuses(run).values()) == 200
     late = [abs(job.config["x"] - 0.8) for job in list(run.state.jobs.values())[120:]]
@@ -171,7 +171,7 @@ def test_the_model_is_of_the_largest_step_with_enough_trials() -> None:
 
 
 def test_what_is_drawn_at_once_is_spread_out() -> None:
-    crowd = study(Sampled(FromModel()), places=30, trials=60)
+    crowd = study(Sampled(TpeSampler()), places=30, trials=60)
     for job in running(crowd):
         finish(crowd, job, abs(crowd.state.jobs[job].config["x"] - 0.3))
     drawn = sorted(job.config["x"] for job in list(crowd.state.jobs.values())[40:])

@@ -91,7 +91,7 @@ def test_a_trial_that_reaches_a_limit_is_ended_there_and_not_tried_again() -> No
     ended = [job for job in strict.state.jobs.values() if ENDED in job.tags]
     assert ended
     for job in ended:
-        assert job.status == "dropped"
+        assert job.status == "pruned"
         assert job.feasible is False
         assert 600.0 < (job.seconds or 0.0) < 605.0
         assert STEPS * step_s(job.config, str(job.config["kind"])) > 600.0

@@ -1,4 +1,4 @@
-"""InlineHost: what a trial talks to when it runs in the controller's own process. One event a report, nothing more."""
+"""InlineHost: the `TrialHost` of a trial in the controller's own process. One event per report, nothing more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoestring.world.live.clock import RunClock
 
 
 class MachineGone(BaseException):
-    """Unwinds user code whose machine is gone. Not an Exception: it is none of user code's business."""
+    """Unwinds user code whose machine is gone. Not an Exception: user code must not catch it."""
 
     def __init__(self, cause: SegmentCause, detail: str) -> None:
         super().__init__(detail)
@@ -56,7 +56,7 @@ class InlineHost:
 
     @property
     def scratch(self) -> Path:
-        """The segment's folder; it exists only if there is something to put in it."""
+        """The segment's folder; created only if there is something to put in it."""
         return self._run_dir / "segments" / self._start.segment
 
     @property
@@ -67,7 +67,7 @@ class InlineHost:
         now = self._now()
         if now >= self._end_at:
             if now >= self.gone_at:
-                raise MachineGone("lost", "its machine was gone before it stopped")
+                raise MachineGone("lost", "its machine ended before it stopped")
             raise MachineGone("overran", f"still running after its time limit of {self._start.time_limit_s:.3g} s")
         return now >= self._leave_at
 

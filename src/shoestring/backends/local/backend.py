@@ -1,9 +1,9 @@
-"""LocalBackend: real processes on this machine, rented from a simulated provider whose prices and revocations are real
-enough: a machine taken back is warned, then killed with SIGKILL, in market time.
+"""LocalBackend: real processes on this machine, leased from a simulated provider with realistic prices and
+revocations: a preempted machine gets a notice, then its processes get SIGKILL, in market time.
 
 Everything it knows is in the run's folder, written before it acts: `leases/<id>/lease.json` and `segments/<id>/`.
-Another instance on the same folder, after a kill -9, adopts the workers that live, ends what is overdue and tells
-everything again from the start.
+Another instance on the same folder, after a kill -9, adopts the running workers, ends what is overdue and reports
+every event again from the start.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class LocalBackend:
         self._beaten_at = 0.0
         self._leases: dict[LeaseId, LeaseRecord] = {}
         self._segments: dict[SegmentId, LocalSegment] = {}
-        """Those not over; the folders of the others remain, and say so."""
+        """Those not over; the folders of the others remain, and their outboxes hold the end."""
         self._leaving: list[LocalSegment] = []
-        """Those over whose worker may still have a moment to live."""
-        self._untold: dict[LeaseId, int] = {}
-        """Leases whose story is not told to its end, and how much of it is."""
+        """Those over whose worker process may still be exiting."""
+        self._unreported: dict[LeaseId, int] = {}
+        """Leases with events still to report, and how many of their events were reported."""
         self._out: list[Event] = []
         for name in ("leases", "segments"):
             (self._run_dir / name).mkdir(parents=True, exist_ok=True)
@@ -81,26 +81,26 @@ class LocalBackend:
         self._take_over()
 
     def _take_over(self) -> None:
-        """Read what an earlier instance left; begin what it had recorded and not begun."""
+        """Read what an earlier instance left; start the segments it had recorded and not started."""
         for path in sorted((self._run_dir / "leases").glob("*/lease.json")):
-            tenancy = read_json(path, LeaseRecord)
-            self._leases[tenancy.request.lease] = tenancy
-            self._untold[tenancy.request.lease] = 0
+            record = read_json(path, LeaseRecord)
+            self._leases[record.request.lease] = record
+            self._unreported[record.request.lease] = 0
         now = self._clock.now()
         for path in sorted((self._run_dir / "segments").iterdir()):
             if not (path / TASK).exists():
                 continue
             segment = self._segment(path, read_json(path / TASK, Task))
             self._segments[segment.id] = segment
-            self._listen(segment, now)
+            self._read_outbox(segment, now)
             if segment.over:
                 continue
-            if not self._stands(segment):
+            if not self._has_machines(segment):
                 segment.kill()
             elif segment.worker.never_started:
                 segment.worker.start()
 
-    def _stands(self, segment: LocalSegment) -> bool:
+    def _has_machines(self, segment: LocalSegment) -> bool:
         now = self._clock.now()
         return all(lease in self._leases and self._leases[lease].usable(now) for lease in segment.leases)
 
@@ -108,44 +108,44 @@ class LocalBackend:
     def acquire(self, request: RequestLease) -> None:
         if request.lease in self._leases:
             return
-        tenancy = LeaseRecord.asked(self._provider, request, self._clock.now())
-        self._record(tenancy)
-        self._leases[request.lease] = tenancy
-        self._untold[request.lease] = 0
+        record = LeaseRecord.from_request(self._provider, request, self._clock.now())
+        self._write_record(record)
+        self._leases[request.lease] = record
+        self._unreported[request.lease] = 0
 
     def extend(self, extension: ExtendLease) -> None:
-        tenancy = self._leases.get(extension.lease)
-        if tenancy is None or not tenancy.open or tenancy.due()[0] <= self._clock.now():
+        record = self._leases.get(extension.lease)
+        if record is None or not record.open or record.due()[0] <= self._clock.now():
             return
-        tenancy.end_by = max(tenancy.end_by, extension.end_by)
-        self._record(tenancy)
+        record.end_by = max(record.end_by, extension.end_by)
+        self._write_record(record)
         for segment in self._on(extension.lease):
-            segment.tell(end_by=self._ends(segment.leases).end_by)
+            segment.update_control(end_by=self._ends(segment.leases).end_by)
 
     def release(self, lease: LeaseId) -> None:
-        tenancy = self._leases.get(lease)
-        if tenancy is None or not tenancy.open:
+        record = self._leases.get(lease)
+        if record is None or not record.open:
             return
         now = self._clock.now()
-        due, cause = tenancy.due()
+        due, cause = record.due()
         self._end(lease, *((due, cause) if due <= now else (now, "released")))
 
     def _end(self, lease: LeaseId, at: float, cause: EndCause) -> None:
-        """Record first: should we die now, the next instance finds workers on an ended lease and kills them."""
-        tenancy = self._leases[lease]
-        tenancy.end(self._provider, at, cause)
-        self._record(tenancy)
+        """The record first: after a crash here, the next instance finds workers on an ended lease and kills them."""
+        record = self._leases[lease]
+        record.end(self._provider, at, cause)
+        self._write_record(record)
         for segment in self._leaving + self._on(lease):
             if lease in segment.leases:
                 segment.kill()
 
     def inventory(self) -> Iterable[LeaseId]:
-        return [lease for lease, tenancy in self._leases.items() if tenancy.open]
+        return [lease for lease, record in self._leases.items() if record.open]
 
-    def _record(self, tenancy: LeaseRecord) -> None:
-        folder = self._run_dir / "leases" / tenancy.request.lease
+    def _write_record(self, record: LeaseRecord) -> None:
+        folder = self._run_dir / "leases" / record.request.lease
         folder.mkdir(exist_ok=True)
-        write_json(folder / "lease.json", tenancy)
+        write_json(folder / "lease.json", record)
 
     # -- user code -----------------------------------------------------------------------------------------------------
     def start(self, segment: StartSegment) -> None:
@@ -155,7 +155,7 @@ class LocalBackend:
         local = self._segment(folder, self._task(segment))
         local.prepare(self._ends(segment.leases))
         self._segments[segment.segment] = local
-        if self._stands(local):
+        if self._has_machines(local):
             local.worker.start()
 
     def _task(self, segment: StartSegment) -> Task:
@@ -191,11 +191,11 @@ class LocalBackend:
         return LocalSegment(folder, task, self._clock, WorkerProcess(folder))
 
     def _ends(self, leases: Iterable[LeaseId]) -> Control:
-        """When the machines of a segment end, in wall time: its worker keeps to it with or without us."""
-        tenancies = [self._leases[lease] for lease in leases if lease in self._leases]
-        end_by = min((tenancy.end_by for tenancy in tenancies), default=self._clock.now())
-        gone_at = min((tenancy.gone_at for tenancy in tenancies), default=None)
-        notices = [tenancy.notice_at for tenancy in tenancies if tenancy.notice_at < tenancy.gone_at]
+        """When the machines of a segment end, in wall time: its worker obeys it without the controller too."""
+        records = [self._leases[lease] for lease in leases if lease in self._leases]
+        end_by = min((record.end_by for record in records), default=self._clock.now())
+        gone_at = min((record.gone_at for record in records), default=None)
+        notices = [record.notice_at for record in records if record.notice_at < record.gone_at]
         return Control(
             end_by=self._clock.wall(end_by),
             notice_at=self._clock.wall(min(notices)) if notices else None,
@@ -205,79 +205,79 @@ class LocalBackend:
 
     def plan_saves(self, plan: PlanSaves) -> None:
         if plan.segment in self._segments:
-            self._segments[plan.segment].tell(save_every_s=self._clock.real_s(plan.every_s))
+            self._segments[plan.segment].update_control(save_every_s=self._clock.real_s(plan.every_s))
 
-    def signal(self, segment: SegmentId, wish: Literal["save", "halt"], grace_s: float) -> None:
+    def signal(self, segment: SegmentId, action: Literal["save", "halt"], grace_s: float) -> None:
         local = self._segments.get(segment)
         if local is None:
             return
-        if wish == "save":
-            local.tell(saves_asked=local.control.saves_asked + 1)
+        if action == "save":
+            local.update_control(saves_asked=local.control.saves_asked + 1)
         elif local.control.halt_by is None:
-            local.tell(halt_by=time.time() + max(_LEAST_GRACE_S, self._clock.real_s(grace_s)))
+            local.update_control(halt_by=time.time() + max(_LEAST_GRACE_S, self._clock.real_s(grace_s)))
 
     def _on(self, lease: LeaseId) -> list[LocalSegment]:
         return [segment for segment in self._segments.values() if lease in segment.leases]
 
-    # -- news ----------------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
     def poll(self) -> Iterable[Event]:
         self._beat()
         now = self._clock.now()
-        for segment in list(self._segments.values()):  # first: a machine given back in time is not billed till its end
-            self._listen(segment, now)
-        for lease in self._untold:
-            tenancy = self._leases[lease]
-            due, cause = tenancy.due()
-            if tenancy.open and due <= now:
+        for segment in list(self._segments.values()):  # first: a machine given back early is not billed to its end
+            self._read_outbox(segment, now)
+        for lease in self._unreported:
+            record = self._leases[lease]
+            due, cause = record.due()
+            if record.open and due <= now:
                 self._end(lease, due, cause)
         for segment in list(self._segments.values()):
-            self._look_after(segment, now)
-        for lease, told in list(self._untold.items()):
-            story = list(self._leases[lease].events_until(now))
-            self._out.extend(story[told:])
-            self._untold[lease] = len(story)
-            if story and not self._leases[lease].open:
-                del self._untold[lease]
+            self._detect_end(segment, now)
+        for lease, reported in list(self._unreported.items()):
+            events = list(self._leases[lease].events_until(now))
+            self._out.extend(events[reported:])
+            self._unreported[lease] = len(events)
+            if events and not self._leases[lease].open:
+                del self._unreported[lease]
         self._leaving = [segment for segment in self._leaving if segment.worker.alive()]
         out, self._out = self._out, []
         out.sort(key=lambda event: event.at)
         return out
 
-    def _listen(self, segment: LocalSegment, now: float) -> None:
-        self._out.extend(segment.news(self._ends_at(segment, now)))
+    def _read_outbox(self, segment: LocalSegment, now: float) -> None:
+        self._out.extend(segment.new_events(self._ends_at(segment, now)))
         if segment.over:
-            self._put_aside(segment)
+            self._finish(segment)
             if segment.gave_back:
-                self._take_back(segment)
+                self._release_machines_of(segment)
 
-    def _look_after(self, segment: LocalSegment, now: float) -> None:
-        """Find out about an end that was not told."""
+    def _detect_end(self, segment: LocalSegment, now: float) -> None:
+        """Detect an end that the worker did not report."""
         gone = not all(lease in self._leases and self._leases[lease].open for lease in segment.leases)
         if not gone and segment.worker.alive():
             return
-        self._listen(segment, now)  # what it wrote between the last look and its end
+        self._read_outbox(segment, now)  # what it wrote between the last read and its end
         if segment.over:
             return
         segment.worker.kill()  # user code may have outlived its supervisor
         at = self._ends_at(segment, now)
-        self._out.append(segment.lost(at, "its machine was gone before it stopped") if gone else segment.died(at))
-        self._put_aside(segment)
+        self._out.append(segment.lost(at, "its machine ended before it stopped") if gone else segment.died(at))
+        self._finish(segment)
 
     def _ends_at(self, segment: LocalSegment, now: float) -> float:
-        """When its machines ended or were due to, or now."""
-        tenancies = (self._leases[lease] for lease in segment.leases if lease in self._leases)
-        return min((min(t.due()[0], now) if t.ended_at is None else t.ended_at for t in tenancies), default=now)
+        """When its machines ended or were due to end, or now."""
+        records = (self._leases[lease] for lease in segment.leases if lease in self._leases)
+        return min((min(t.due()[0], now) if t.ended_at is None else t.ended_at for t in records), default=now)
 
-    def _put_aside(self, segment: LocalSegment) -> None:
+    def _finish(self, segment: LocalSegment) -> None:
         del self._segments[segment.id]
         self._leaving.append(segment)
 
-    def _take_back(self, segment: LocalSegment) -> None:
-        """A worker that heard of no controller for too long has left for good: its machines end with it."""
+    def _release_machines_of(self, segment: LocalSegment) -> None:
+        """A worker without a controller for too long has stopped for good: its machines are released."""
         for lease in segment.leases:
-            tenancy = self._leases.get(lease)
-            if tenancy is not None and tenancy.open and not self._on(lease):
-                self._end(lease, max(segment.last_at, tenancy.answered_at), "released")
+            record = self._leases.get(lease)
+            if record is not None and record.open and not self._on(lease):
+                self._end(lease, max(segment.last_at, record.answered_at), "released")
 
     def _beat(self) -> None:
         now = time.monotonic()
@@ -287,8 +287,8 @@ class LocalBackend:
                 os.utime(self._heartbeat)
 
     def close(self) -> None:
-        """Machines and user code go on; their folders say all there is to know."""
+        """Machines and user code keep running; their folders hold everything that is known."""
         self._segments.clear()
         self._leaving.clear()
         self._leases.clear()
-        self._untold.clear()
+        self._unreported.clear()

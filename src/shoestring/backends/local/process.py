@@ -1,4 +1,5 @@
-"""Worker processes of this machine: started in groups of their own, found again after a restart, ended for certain."""
+"""Worker processes on this machine: started in process groups of their own, found again after a restart, killed
+reliably."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from shoestring.worker.process_identity import birth
 from shoestring.worker.task import LOCK, LOG, PID, read_json
 
 _STARTING_S = 1.0
-"""A worker that exits without having signed in may have left the field to another one that is just about to."""
+"""A worker that exits without having signed in may have found the segment locked by another one that is about to."""
 _DYING_S = 5.0
 
 
 class _SignedIn(msgspec.Struct, frozen=True):
-    """What a worker writes about itself once the segment is its own."""
+    """What a worker writes about itself once it holds the segment's lock."""
 
     pid: int
     birth: str | None
 
 
 class Worker(Protocol):
-    """What runs one segment, wherever that is."""
+    """What runs one segment, on this machine or another."""
 
     def start(self) -> None: ...
 
@@ -45,7 +46,7 @@ class Worker(Protocol):
 
 
 class WorkerProcess:
-    """The process that runs one segment, whoever started it."""
+    """The process that runs one segment, started by this controller or an earlier one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -54,7 +55,7 @@ class WorkerProcess:
         self._signed_in: _SignedIn | None = None
 
     def start(self) -> None:
-        """Harmless if a worker is there already: only one ever gets the segment's lock."""
+        """Harmless if a worker is running already: only one ever gets the segment's lock."""
         with (self._folder / LOG).open("ab") as log:
             self._ours = subprocess.Popen(
                 [sys.executable, "-P", "-m", "shoestring.worker", str(self._folder)],
@@ -80,7 +81,7 @@ class WorkerProcess:
 
     def alive(self) -> bool:
         """Is the worker running, or about to?"""
-        exited = self._ours is not None and self._ours.poll() is not None  # asking also buries it
+        exited = self._ours is not None and self._ours.poll() is not None  # poll() also reaps it
         signed_in = self.signed_in
         if signed_in is not None:
             return birth(signed_in.pid) == signed_in.birth
@@ -91,29 +92,29 @@ class WorkerProcess:
         return time.monotonic() - self._exited_at < _STARTING_S
 
     def exit_reason(self) -> str:
-        """What is known of a worker that died without a word."""
+        """What is known of a worker that did not report its end."""
         code = None if self._ours is None else self._ours.returncode
         if code is not None and code > 0:
             return f"the worker could not run (exit code {code}); see {self._folder / LOG}"
         if code is not None and code < 0:
             return f"the worker was killed by {signal.Signals(-code).name}"
-        return "the worker vanished without a word"
+        return "the worker disappeared without reporting an end"
 
     def ask_to_leave(self) -> None:
-        """Its machine is about to go: it saves and stops."""
+        """Its machine is about to end: it saves and stops."""
         signed_in = self.signed_in
         if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
             os.kill(signed_in.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the worker and everything it started, and wait until it is so."""
+        """Kill the worker and everything it started, and wait until all of it is dead."""
         group = self._group()
         if group is None:
             return
         try:
             os.killpg(group, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # ended in this very moment
+            pass  # it has just ended
         until = time.monotonic() + _DYING_S
         while (self._ours is not None and self._ours.poll() is None) or birth(group) is not None:
             if time.monotonic() > until:
@@ -130,8 +131,8 @@ class WorkerProcess:
         return None
 
     def _locked(self) -> bool:
-        """Does user code live on after its supervisor? It shares the lock; and while it lives, the number of its group
-        is given to no other process, so that the group can be killed without fear for strangers."""
+        """Does user code still run after its supervisor? It shares the lock; and while it runs, the number of its group
+        is given to no other process, so killing the group hits no unrelated process."""
         fd = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""LocalSegment: one segment of the local backend, seen from outside: its folder, its worker, and what it tells."""
+"""LocalSegment: one segment of the local backend, as the backend sees it: its folder, its worker and its events."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class LocalSegment:
         self.leases = tuple(LeaseId(lease) for lease in task.leases)
         self.worker = worker
         self.over = False
-        """Its end has been told."""
+        """Its end has been reported."""
         self.gave_back = False
         self.last_at = -1e18
-        """The time of the latest thing it told."""
+        """The time of its latest event."""
         self._folder = folder
         self._clock = clock
         self._tail = Tail(folder / OUTBOX)
@@ -42,7 +42,7 @@ class LocalSegment:
         self._control: Control | None = None
 
     def prepare(self, control: Control) -> None:
-        """The task is written last: a folder without one is a start that never happened."""
+        """The task is written last: a folder without one was never started."""
         self._folder.mkdir(parents=True, exist_ok=True)
         write_json(self._folder / CONTROL, control)
         write_json(self._folder / TASK, self.task)
@@ -53,21 +53,21 @@ class LocalSegment:
             self._control = read_json(self._folder / CONTROL, Control)
         return self._control
 
-    def tell(self, **changes: object) -> None:
-        """Change what is wanted of the worker."""
+    def update_control(self, **changes: object) -> None:
+        """Change the worker's orders."""
         control = msgspec.structs.replace(self.control, **changes)
         if control != self._control:
             write_json(self._folder / CONTROL, control)
             self._control = control
 
     def kill(self) -> None:
-        """End it now. A worker still on its way up finds in the control file that its time is over."""
+        """End it now. A worker that is still starting finds in the control file that its time is over."""
         if not self.over:
-            self.tell(end_by=min(self.control.end_by, time.time()))
+            self.update_control(end_by=min(self.control.end_by, time.time()))
         self.worker.kill()
 
-    def news(self, no_later_than: float) -> Iterator[Event]:
-        """What the worker has told since the last look. Nothing it tells is later than the end of its machine."""
+    def new_events(self, no_later_than: float) -> Iterator[Event]:
+        """What the worker has reported since the last call. No event is later than the end of its machine."""
         for line in self._tail.read():
             self.last_at = max(self.last_at, min(self._clock.at(line.wall), no_later_than))
             event = self._event(line)
@@ -82,9 +82,9 @@ class LocalSegment:
             case Reported(step=step):
                 self._step = max(self._step, step)
                 return JobReported(at=at, segment=segment, job=job, step=step, metrics=line.numbers())
-            case SnapshotLine(step=step, fraction=part):
+            case SnapshotLine(step=step, fraction=fraction):
                 metrics = line.numbers()
-                return SnapshotReported(at=at, segment=segment, job=job, step=step, fraction=part, metrics=metrics)
+                return SnapshotReported(at=at, segment=segment, job=job, step=step, fraction=fraction, metrics=metrics)
             case Saved(step=step, ref=ref, took_s=took_s):
                 self._step = max(self._step, step)
                 took_market_s = took_s * self._clock.speedup
@@ -101,12 +101,12 @@ class LocalSegment:
         return None
 
     def lost(self, at: float, detail: str) -> SegmentEnded:
-        """Its machine is gone, and it could not say how far it came."""
+        """Its machine is gone, and it could not report its last step."""
         self._close()
         return SegmentEnded(at=max(at, self.last_at), segment=self.id, step=self._step, cause="lost", detail=detail)
 
     def died(self, at: float) -> SegmentEnded:
-        """Its machine lives, so what ended it is its own doing."""
+        """Its machine is still up, so the failure is its own."""
         self._close()
         at = max(at, self.last_at)
         detail = self.worker.exit_reason()

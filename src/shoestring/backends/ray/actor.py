@@ -1,8 +1,7 @@
-"""The actor that hosts a worker: on the node where Ray put it, it starts the supervisor of a segment, and waits for it.
+"""The actor that hosts a worker: on its node it starts the supervisor of a segment, and waits for it.
 
-The supervisor does all the work, as it does elsewhere. The actor is how it gets onto the right machine, how Ray knows
-what is taken there, and how others see whether it is still there: it ends when the supervisor does, with or without
-anybody listening.
+The supervisor does all the work, as on the other backends. The actor places it on the right node, reserves its CPUs and
+GPUs in Ray, and shows others whether it still runs: it ends when the supervisor does, with or without a driver.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ _THREADS = "OMP_NUM_THREADS"
 
 
 class SegmentHost:
-    """Made an actor by `ray_driver`; two threads, so that it can be ended while it waits."""
+    """Made an actor by `driver`; two threads, so that it can be ended while it waits."""
 
     def __init__(self) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
 
     def run(self, folder: str, threads: str | None) -> None:
-        """Run the segment in this folder, once: asked again, by a controller that cannot know, it does nothing. Nor
-        does the supervisor, if the segment has had one before.
+        """Run the segment in this folder, once: a second call, by a restarted controller, does nothing. Nor does a
+        second supervisor of the segment.
 
-        `threads` is OMP_NUM_THREADS of the controller. Ray sets its own, from the CPUs an actor asks for, but slots
-        are not CPUs, and a trial should run here as it does elsewhere.
+        `threads` is OMP_NUM_THREADS of the controller. Ray sets its own, from the CPUs an actor requests, but slots
+        are not CPUs, and a trial should run here as it does on other backends.
         """
         if self._worker is not None:
             return

@@ -1,9 +1,9 @@
 """RayBackend: leases are Ray nodes, and workers run under plain actors on them.
 
-Everything else is as on the local backend: the folder of the run holds all that is known, written before it is done,
-and the workers keep their times by themselves. The market is simulated. Where nodes are started here (`StartedNodes`) a
-revocation kills a node with its whole process tree; on a cluster that is there (`JoinedNodes`) it ends what we run on
-it. A node that dies by itself is a machine lost.
+Everything else is as on the local backend: the run's folder holds everything that is known, written before it is done,
+and the workers end on time by themselves. The market is simulated. Where nodes are started here (`StartedNodes`) a
+revocation kills a node with its whole process tree; on an existing cluster (`JoinedNodes`) it ends what we run on it.
+A node that dies by itself is a lost machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RayBackend(LocalBackend):
         super().__init__(
             run_dir,
             code=code,
-            provider=_Bounded(provider, self._has_room),
+            provider=_Bounded(provider, self._has_free_node),
             clock=clock,
             store=store,
             metric=metric,
@@ -61,44 +61,44 @@ class RayBackend(LocalBackend):
 
     def _take_over(self) -> None:
         super()._take_over()
-        for lease, tenancy in self._leases.items():
-            if not tenancy.open:  # it was recorded as ended, and then its controller may have died
-                self._nodes.give_back(lease)
+        for lease, record in self._leases.items():
+            if not record.open:  # its controller may have died after recording the end
+                self._nodes.release(lease)
 
     # -- machines ------------------------------------------------------------------------------------------------------
     def acquire(self, request: RequestLease) -> None:
         if request.lease not in self._leases:
-            self._nodes.be_ready()
+            self._nodes.ensure_ready()
             super().acquire(request)
 
-    def _has_room(self, lease: LeaseId) -> bool:
-        return self._nodes.has_room(lease, sum(self._nodes.node(other) is None for other in self.inventory()))
+    def _has_free_node(self, lease: LeaseId) -> bool:
+        return self._nodes.has_free_node(lease, sum(self._nodes.node(other) is None for other in self.inventory()))
 
     def _end(self, lease: LeaseId, at: float, cause: EndCause) -> None:
         super()._end(lease, at, cause)
-        self._nodes.give_back(lease)
+        self._nodes.release(lease)
 
-    def _tend(self, now: float) -> None:
-        """Give every lease its node from its grant on, and find out about nodes that died."""
-        for lease in list(self._untold):
-            tenancy = self._leases[lease]
-            due, _ = tenancy.due()
-            if not tenancy.open or not tenancy.answered_at <= now < due:
+    def _update_nodes(self, now: float) -> None:
+        """Assign a node to every lease once it is granted, and detect nodes that died."""
+        for lease in list(self._unreported):
+            record = self._leases[lease]
+            due, _ = record.due()
+            if not record.open or not record.answered_at <= now < due:
                 continue
-            self._nodes.take(lease, self._clock.wall(due))
+            self._nodes.assign(lease, self._clock.wall(due))
             if why := self._nodes.lost(lease):
                 for segment in self._on(lease):
-                    self._listen(segment, now)
+                    self._read_outbox(segment, now)
                     if not segment.over:
                         segment.kill()
                         self._out.append(segment.lost(now, why))
-                        self._put_aside(segment)
-                if tenancy.open:
+                        self._finish(segment)
+                if record.open:
                     self._end(lease, now, "lost")
 
     # -- user code -----------------------------------------------------------------------------------------------------
     def _task(self, segment: StartSegment) -> Task:
-        """Of the part on the first lease, which has rank 0."""
+        """The task of the part on the first lease, which has rank 0."""
         task = super()._task(segment)
         if len(segment.leases) == 1:
             return task
@@ -107,50 +107,50 @@ class RayBackend(LocalBackend):
     def _segment(self, folder: Path, task: Task) -> MultiNodeSegment:
         return MultiNodeSegment(folder, task, self._clock, RayWorker(folder, task, self._nodes))
 
-    def _put_aside(self, segment: LocalSegment) -> None:
-        super()._put_aside(segment)
+    def _finish(self, segment: LocalSegment) -> None:
+        super()._finish(segment)
         if isinstance(segment, MultiNodeSegment):
-            segment.dismiss()
+            segment.end_other_ranks()
 
-    # -- news ----------------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
     def poll(self) -> list[Event]:
         if self._nodes.link is not None:
             self._nodes.link.listen()
-        self._tend(self._clock.now())
+        self._update_nodes(self._clock.now())
         for segment in self._segments.values():
             if isinstance(segment.worker, RayWorker):
-                segment.worker.carry_on()
+                segment.worker.start_if_ready()
         return list(super().poll())
 
     def close(self) -> None:
-        """Machines and user code go on. A head of our own goes on with them, and ends when there are none."""
-        rented = list(self.inventory())
+        """Machines and user code keep running. So does a head of our own, until no lease is left."""
+        leased = list(self.inventory())
         super().close()
-        if rented:
-            self._nodes.let_go()
+        if leased:
+            self._nodes.disconnect()
         else:
             self._nodes.close()
 
 
 def nodes_for(place: str, run_dir: Path) -> NodeSource:
-    """Of "ray", started here; of "ray:ADDRESS", those of a cluster."""
+    """For "ray", nodes started here; for "ray:ADDRESS", those of a cluster."""
     address = ray_address(place)
     return StartedNodes(run_dir) if address is None else JoinedNodes(run_dir, address)
 
 
 class _Bounded:
-    """The market, as far as there are nodes to be had."""
+    """The market, limited to the nodes that are available."""
 
-    def __init__(self, provider: Provider, has_room: Callable[[LeaseId], bool]) -> None:
+    def __init__(self, provider: Provider, has_free_node: Callable[[LeaseId], bool]) -> None:
         self._provider = provider
-        self._has_room = has_room
+        self._has_free_node = has_free_node
 
     @property
     def denial_s(self) -> float:
         return self._provider.denial_s
 
     def grant(self, request: RequestLease, now: float) -> Granted | Denial:
-        return self._provider.grant(request, now) if self._has_room(request.lease) else "no_capacity"
+        return self._provider.grant(request, now) if self._has_free_node(request.lease) else "no_capacity"
 
     def revocation(
         self, lease: LeaseId, offer: Offer, granted_at: float, max_usd_per_hour: float | None

@@ -1,4 +1,4 @@
-"""What can be said against `on="ray"` and `on="ray:ADDRESS"` before anything is begun, in a sentence each."""
+"""Checks of `on="ray"` and `on="ray:ADDRESS"` before a run starts, with one sentence per error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ADDRESS = re.compile(r"auto|[^\s/:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
 class RayCluster(NamedTuple):
-    """What a cluster that is there has to offer."""
+    """The size of an existing cluster."""
 
     nodes: int
     slots: int
-    """Of its smallest node: GPUs where there are any, else cores."""
+    """Of its smallest node: GPUs if it has any, else cores."""
 
 
 def ray_address(place: str) -> str | None:
@@ -38,7 +38,7 @@ def ray_address(place: str) -> str | None:
 
 
 def look_around(place: str) -> RayCluster | None:
-    """Is Ray there, does the cluster answer, and what does it have? None where nodes are started on this machine."""
+    """Check that Ray is installed and the cluster answers; its size. None where nodes are started on this machine."""
     _require_ray()
     address = ray_address(place)
     if address is None:
@@ -52,7 +52,7 @@ def look_around(place: str) -> RayCluster | None:
 
 
 def _require_ray() -> None:
-    """Without loading it: the controller never does."""
+    """Without importing it: the controller never does."""
     try:
         found = find_spec("ray") is not None
     except ValueError:

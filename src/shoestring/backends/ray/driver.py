@@ -1,8 +1,8 @@
-"""The process beside the controller that talks to Ray, in JSON lines: `python -m shoestring.backends.ray.driver`.
+"""The controller's subprocess that talks to Ray, in JSON lines: `python -m shoestring.backends.ray.driver`.
 
-A cluster that goes away takes its drivers with it, connecting takes seconds, and calls may hang. None of that may
-happen to the process that guards the money, so it never loads Ray. This one remembers nothing: what it tells of nodes
-and actors is what Ray says at that moment, and any other driver would tell the same.
+A cluster that goes down kills its drivers, connecting takes seconds, and calls may hang. None of that may happen to
+the process that guards the budget, so it never imports Ray. The driver has no state: what it reports of nodes and
+actors is what Ray answers at that moment, and any other driver would report the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from shoestring.backends.ray.actor import SegmentHost
 from shoestring.backends.ray.messages import (
-    AnyNews,
+    AnyMessage,
     AnyOrder,
     Connected,
     End,
@@ -31,7 +31,7 @@ from shoestring.backends.ray.messages import (
 )
 from shoestring.errors import need
 
-_TELL_EVERY_S = 0.25
+_REPORT_EVERY_S = 0.25
 _ANSWER_S = 5.0
 _ENDING_S = 3.0
 
@@ -40,11 +40,11 @@ class Driver:
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self._ray: Any = None
-        self._heard = 0
+        self._handled = 0
         self._runs: dict[Any, str] = {}
-        """What was asked of actors and has not come back, and of whom."""
+        """Calls to actors that have not returned -> the name of the actor."""
         self._ending: list[tuple[float, Any]] = []
-        """Actors to be gone by then: one that waits for its share of a node cannot be asked to end."""
+        """(time, actor to kill then): an actor that still waits for its share of a node cannot handle a call to end."""
 
     def connect(self, address: str, namespace: str, node_ip: str) -> bool:
         host, _, port = address.rpartition(":")
@@ -52,42 +52,42 @@ class Driver:
             try:
                 socket.create_connection((host, int(port)), _ANSWER_S).close()
             except OSError as error:
-                self._say(NotConnected(why="silent", detail=error.strerror or str(error)))
+                self._send(NotConnected(why="silent", detail=error.strerror or str(error)))
                 return False
         self._ray = ray = need("ray", extra="ray")
-        place = {"_node_ip_address": node_ip} if node_ip else {}
+        options = {"_node_ip_address": node_ip} if node_ip else {}
         try:
-            ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR, **place)
+            ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR, **options)
         except ConnectionError as error:
-            self._say(NotConnected(why="silent", detail=str(error)))
+            self._send(NotConnected(why="silent", detail=str(error)))
             return False
         except Exception as error:
             why: Literal["versions", "other"] = "versions" if "ersion mismatch" in str(error) else "other"
-            self._say(NotConnected(why=why, detail=str(error)))
+            self._send(NotConnected(why=why, detail=str(error)))
             return False
-        self._say(Connected(ray=ray.__version__, python=".".join(map(str, sys.version_info[:3]))))
+        self._send(Connected(ray=ray.__version__, python=".".join(map(str, sys.version_info[:3]))))
         return True
 
     def serve(self) -> None:
-        """Until nobody is left to give orders."""
+        """Until the controller closes the pipe."""
         decode = msgspec.json.Decoder(AnyOrder).decode
-        said = b""
-        tell_at = 0.0
+        buffered = b""
+        report_at = 0.0
         while True:
-            ready, _, _ = select.select([0], [], [], max(0.0, tell_at - time.monotonic()))
+            ready, _, _ = select.select([0], [], [], max(0.0, report_at - time.monotonic()))
             if ready:
                 chunk = os.read(0, 1 << 16)
                 if not chunk:
                     return
-                *lines, said = (said + chunk).split(b"\n")
+                *lines, buffered = (buffered + chunk).split(b"\n")
                 for line in lines:
-                    self._obey(decode(line))
-            if time.monotonic() >= tell_at:
-                self._hear_from_actors()
-                self._tell()
-                tell_at = time.monotonic() + _TELL_EVERY_S
+                    self._carry_out(decode(line))
+            if time.monotonic() >= report_at:
+                self._collect_results()
+                self._report_view()
+                report_at = time.monotonic() + _REPORT_EVERY_S
 
-    def _obey(self, order: AnyOrder) -> None:
+    def _carry_out(self, order: AnyOrder) -> None:
         try:
             match order:
                 case Start():
@@ -95,8 +95,8 @@ class Driver:
                 case End(actor=name):
                     self._end(name)
         except Exception as error:
-            self._say(Trouble(actor=order.actor, detail=_in_a_line(error)))
-        self._heard = max(self._heard, order.number)
+            self._send(Trouble(actor=order.actor, detail=_last_line(error)))
+        self._handled = max(self._handled, order.number)
 
     def _start(self, order: Start) -> None:
         on_node = need("ray.util.scheduling_strategies", extra="ray").NodeAffinitySchedulingStrategy
@@ -119,7 +119,7 @@ class Driver:
         self._runs[actor.end.remote()] = name
         self._ending.append((time.monotonic() + _ENDING_S, actor))
 
-    def _hear_from_actors(self) -> None:
+    def _collect_results(self) -> None:
         ray = self._ray
         while self._ending and self._ending[0][0] <= time.monotonic():
             ray.kill(self._ending.pop(0)[1])
@@ -131,12 +131,12 @@ class Driver:
             try:
                 ray.get(result)
             except ray.exceptions.RayActorError as error:
-                if "exit_actor()" not in str(error):  # else it ended when its work did
-                    self._say(Trouble(actor=name, detail=_in_a_line(error)))
+                if "exit_actor()" not in str(error):  # else it exited after its work
+                    self._send(Trouble(actor=name, detail=_last_line(error)))
             except Exception as error:
-                self._say(Trouble(actor=name, detail=_in_a_line(error)))
+                self._send(Trouble(actor=name, detail=_last_line(error)))
 
-    def _tell(self) -> None:
+    def _report_view(self) -> None:
         nodes = [
             Node(
                 id=node["NodeID"],
@@ -146,25 +146,25 @@ class Driver:
             )
             for node in self._ray.nodes()
         ]
-        self._say(View(heard=self._heard, nodes=nodes, actors=self._ray.util.list_named_actors()))
+        self._send(View(heard=self._handled, nodes=nodes, actors=self._ray.util.list_named_actors()))
 
-    def _say(self, news: AnyNews) -> None:
-        self._out.write(msgspec.json.encode(news) + b"\n")
+    def _send(self, message: AnyMessage) -> None:
+        self._out.write(msgspec.json.encode(message) + b"\n")
         self._out.flush()
 
 
-def _in_a_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:300] if lines else type(error).__name__
 
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what Ray prints must not get between the lines
+    os.dup2(2, 1)  # what Ray prints must not mix with the JSON lines
     driver = Driver(out)
     if driver.connect(*sys.argv[1:4]):
         driver.serve()
-    os._exit(0)  # nothing is to be ended: actors are detached
+    os._exit(0)  # no clean-up: actors are detached
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The keeper of a Ray process on this machine: it ends the process, and all it started, when nobody pays any more.
+"""The keeper of a Ray process on this machine: it kills the process, and all it started, when its paid time is over.
 
-`python -m shoestring.backends.ray.keeper FOLDER` with a `keep.json` in it. The keeper is the first process of a session
-of its own, and everything Ray starts stays in that session, workers with user code included. Ending the session is
-what a cloud does when it takes a machine back: nothing is asked, nothing is left.
+`python -m shoestring.backends.ray.keeper FOLDER` with a `keep.json` in it. The keeper leads a session of its own, and
+everything Ray starts stays in that session, workers with user code included. Killing the session is what a cloud does
+when it preempts a machine: without a chance to save, and without anything left running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoestring.worker.task import LOCK, LOG, PID, read_json, write_json
 
 KEEP = "keep.json"
 KEPT_IN = "RAY_KEPT_IN"
-"""In the environment of all that a keeper keeps: its folder."""
+"""In the environment of all processes of a keeper: its folder."""
 _LOOK_EVERY_S = 0.1
 _DYING_S = 10.0
 
@@ -37,22 +37,22 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     end_at: float = 1e15
     """Wall time."""
     heartbeat: str
-    """A file the controller touches while it lives."""
+    """A file the controller touches while it runs."""
     silence_s: float
-    """Silence of the controller after which nobody can want this process any more."""
+    """Seconds without a heartbeat after which the controller counts as dead and the process is killed."""
     scratch: str | None = None
-    """A folder that ends with it."""
+    """A folder to remove with it."""
 
 
 class KeeperSignature(msgspec.Struct, frozen=True):
-    """What a keeper writes about itself once the folder is its own."""
+    """What a keeper writes about itself once it holds the folder's lock."""
 
     pid: int
     birth: str | None
 
 
 def keep(folder: Path) -> None:
-    """Run the process of this folder until its time is over, unless somebody does or did."""
+    """Run the process of this folder until its time is over, unless another keeper does or did."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +72,7 @@ def keep(folder: Path) -> None:
 
 
 def clear_up(keep: Keep) -> None:
-    """Once nothing of it runs any more."""
+    """Remove its scratch folder, once none of its processes runs."""
     if keep.scratch is not None:
         shutil.rmtree(keep.scratch, ignore_errors=True)
 
@@ -84,17 +84,17 @@ def _is_over(folder: Path, began: float) -> bool:
         return True
     now = time.time()
     try:
-        heard = os.stat(keep.heartbeat).st_mtime
+        last_beat = os.stat(keep.heartbeat).st_mtime
     except OSError:
-        heard = began
-    return now >= keep.end_at or now - max(heard, began) >= keep.silence_s
+        last_beat = began
+    return now >= keep.end_at or now - max(last_beat, began) >= keep.silence_s
 
 
 def end_session(leader: int, *, kept_in: Path | None = None) -> None:
-    """Kill every process of the session, the caller excepted, and wait until it is so.
+    """Kill every process of the session but the caller, and wait until all are dead.
 
-    With the leader dead, its number may have gone to another session in the meantime. `kept_in` then names the folder
-    that a process must know as its keeper's to be killed.
+    If the leader is dead, its number may meanwhile be another session's. `kept_in` is then the keeper's folder: only
+    processes with it in their environment are killed.
     """
     until = time.monotonic() + _DYING_S
     while members := [
@@ -116,7 +116,7 @@ def _session(leader: int) -> Iterator[int]:
             if os.getsid(pid) == leader and birth(pid) is not None:
                 yield pid
         except (ProcessLookupError, PermissionError):
-            continue  # ended in this very moment, or somebody else's
+            continue  # it has just ended, or is another user's
 
 
 def _is_kept_in(folder: Path, pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""KeptProcess: a Ray head or node that runs on this machine under a keeper, whoever started it."""
+"""KeptProcess: a Ray head or node on this machine under a keeper, started by this controller or an earlier one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ENVIRONMENT = {
 }
 RAY_START = (sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 SMALL = ("--num-cpus=0", "--num-gpus=0", "--object-store-memory=80000000", "--include-log-monitor=false")
-"""We count slots ourselves, and only a few words ever go through Ray: it needs no workers in stock, and no room."""
+"""We count slots ourselves, and only small messages go through Ray: no prestarted workers, a minimal object store."""
 
 
 class KeptProcess:
-    """Its folder says all there is to know: another instance, after a kill -9, finds it there."""
+    """Its folder holds everything that is known: another instance, after a kill -9, finds it there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class KeptProcess:
         return self._keep
 
     def start(self, keep: Keep, environment: Mapping[str, str] | None = None) -> None:
-        """Harmless if a keeper is there already: only one ever gets the folder's lock."""
+        """Harmless if a keeper is running already: only one ever gets the folder's lock."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._write(keep)
         with (self._folder / LOG).open("ab") as log:
@@ -71,20 +71,20 @@ class KeptProcess:
 
     def alive(self) -> bool:
         """Is it running, or about to?"""
-        running = self._ours is not None and self._ours.poll() is None  # asking also buries it
+        running = self._ours is not None and self._ours.poll() is None  # poll() also reaps it
         signed = self._signed_in()
         return running if signed is None else birth(signed.pid) == signed.birth
 
     def end(self) -> None:
-        """Kill its whole session, workers with user code included, and wait until it is so."""
+        """Kill its whole session, workers with user code included, and wait until all of it is dead."""
         keep = self.keep
         if keep is None:
-            return  # never there, or ended before
-        self.keep_until(0.0)  # a keeper that is only just coming up finds that its time is over
+            return  # never started, or ended before
+        self.keep_until(0.0)  # a keeper that is still starting finds that its time is over
         signed = self._signed_in()
         if signed is not None:
-            keeper_lives = birth(signed.pid) == signed.birth
-            end_session(signed.pid, kept_in=None if keeper_lives else self._folder)
+            keeper_alive = birth(signed.pid) == signed.birth
+            end_session(signed.pid, kept_in=None if keeper_alive else self._folder)
         elif self._ours is not None and self._ours.poll() is None:
             end_session(self._ours.pid)
         if self._ours is not None:
@@ -94,12 +94,12 @@ class KeptProcess:
         self._keep = None
 
     def exit_reason(self) -> str:
-        """The end of what it printed."""
+        """The last line it printed."""
         try:
             lines = (self._folder / LOG).read_text(errors="replace").strip().splitlines()
         except FileNotFoundError:
             lines = []
-        return lines[-1][:300] if lines else "it said nothing"
+        return lines[-1][:300] if lines else "it printed nothing"
 
     def _signed_in(self) -> KeeperSignature | None:
         if self._signed is None:

@@ -1,4 +1,4 @@
-"""What the controller and the process that talks to Ray say to each other: one JSON object a line."""
+"""The messages between the controller and the driver process: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="do"):
-    """Have an actor of this name run the segment in a folder, on one node. Idempotent by name."""
+    """Run the segment in a folder under an actor of this name, on one node. Idempotent by name."""
 
     number: int
     actor: str
@@ -41,20 +41,20 @@ class NotConnected(msgspec.Struct, frozen=True, kw_only=True, tag="not connected
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, tag="view", tag_field="told"):
-    """What Ray says now. Orders up to number `heard` have been passed on."""
+    """What Ray answers now. Orders up to number `heard` have been passed on."""
 
     heard: int
     nodes: list[Node]
     actors: list[str]
-    """Of this run, and not dead."""
+    """Those of this run that are not dead."""
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble", tag_field="told"):
-    """An actor could not do what it was to do."""
+    """An order for an actor failed."""
 
     actor: str
     detail: str
 
 
 AnyOrder = Start | End
-AnyNews = Connected | NotConnected | View | Trouble
+AnyMessage = Connected | NotConnected | View | Trouble

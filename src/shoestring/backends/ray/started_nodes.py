@@ -1,7 +1,7 @@
-"""StartedNodes: Ray on this machine, for trying things out and for tests. A head of our own, and a node for each lease.
+"""StartedNodes: Ray on this machine, to try things out and for tests. A head of our own, and a node for each lease.
 
-Nodes are processes under keepers (`ray_keeper`): when a lease ends, its node is killed with everything on it, and with
-the controller dead it ends when its prepaid time does.
+Nodes are processes under keepers (`keeper`): when a lease ends, its node is killed with everything on it; without a
+controller it ends with its prepaid time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.ranks import free_port
 
 _HEAD_IP, _NODE_IP = ("127.0.0.2", "127.0.0.3") if sys.platform == "linux" else ("127.0.0.1", "127.0.0.1")
-"""Of this machine only. A driver belongs to the node at its own address and ends with it: that must be the head."""
-_COMING_UP_S = 60.0
-_JOINING_S = 120.0
+"""Loopback addresses. A driver belongs to the node at its own address and ends with it: that must be the head."""
+_HEAD_START_S = 60.0
+_NODE_START_S = 120.0
 _SILENT_DEADMANS = 3
-"""A worker leaves after one deadman's time without a controller, and is killed after two."""
+"""A worker stops after `deadman_s` without a controller, and is killed after twice that."""
 
 
 class StartedNodes:
-    here = True
+    local = True
     patience_s = 2.0
 
     def __init__(self, run_dir: Path, *, deadman_s: float = 300.0) -> None:
@@ -41,7 +41,7 @@ class StartedNodes:
         self._home = self._run_dir / "ray"
         self._token = self._home / "token"
         self._keys = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "", "RAY_AUTH_TOKEN_PATH": str(self._token)}
-        """Ray listens on all addresses of a machine, and does what it is told. It is told by nobody else."""
+        """Ray listens on all addresses of a machine and obeys any client: the token lets only this run connect."""
         self._head: KeptProcess | None = None
         self._nodes: dict[LeaseId, KeptProcess] = {}
         self._started_at: dict[LeaseId, float] = {}
@@ -58,8 +58,8 @@ class StartedNodes:
             else:
                 head.end()
 
-    def be_ready(self) -> None:
-        """Have a head that answers."""
+    def ensure_ready(self) -> None:
+        """Start a head unless one answers."""
         if self.link is not None and not self.link.silent and self._head is not None and self._head.alive():
             return
         self.close()
@@ -85,12 +85,12 @@ class StartedNodes:
             ),
             self._keys,
         )
-        until = time.monotonic() + _COMING_UP_S
+        until = time.monotonic() + _HEAD_START_S
         while not _answers(port):
             if not head.alive() or time.monotonic() > until:
-                words = head.exit_reason()
+                reason = head.exit_reason()
                 head.end()
-                raise PermanentError(f"Ray does not start on this machine: {words}", hint=f"see {self._home}")
+                raise PermanentError(f"Ray does not start on this machine: {reason}", hint=f"see {self._home}")
             time.sleep(0.05)
         self._adopt(head)
 
@@ -108,11 +108,11 @@ class StartedNodes:
         )
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
-    def has_room(self, lease: LeaseId, coming: int) -> bool:  # noqa: ARG002
+    def has_free_node(self, lease: LeaseId, pending: int) -> bool:  # noqa: ARG002
         return True
 
-    def take(self, lease: LeaseId, end_at: float) -> None:
-        """Have a node for this lease, paid for until then (wall time)."""
+    def assign(self, lease: LeaseId, end_at: float) -> None:
+        """Start a node for this lease, unless it has one; paid until `end_at` (wall time)."""
         if lease not in self._nodes:
             self._nodes[lease] = KeptProcess(self._run_dir / "leases" / lease / "node")
             self._started_at[lease] = time.monotonic()
@@ -150,7 +150,7 @@ class StartedNodes:
         return None
 
     def lost(self, lease: LeaseId) -> str:
-        """Why the node of this lease is gone, if it is and nobody ended it."""
+        """Why the node of this lease died; "" if it did not."""
         process = self._nodes[lease]
         if self._head is None or not self._head.alive():
             return "the head of the Ray cluster died"
@@ -163,36 +163,36 @@ class StartedNodes:
             return ""
         if lease in self._joined:
             return "Ray lost its node"
-        late = time.monotonic() - self._started_at[lease] > _JOINING_S
+        late = time.monotonic() - self._started_at[lease] > _NODE_START_S
         return f"its Ray node did not come up: {process.exit_reason()}" if late else ""
 
-    def give_back(self, lease: LeaseId) -> None:
+    def release(self, lease: LeaseId) -> None:
         node = self._nodes.pop(lease, None) or KeptProcess(self._run_dir / "leases" / lease / "node")
         node.end()
 
     def needs(self, lease: LeaseId, slots: int) -> tuple[float, float]:  # noqa: ARG002
-        """(CPUs, GPUs) to ask Ray for. The node is ours alone, so there is nothing to share out."""
+        """(CPUs, GPUs) to request from Ray. The node belongs to this run alone, so nothing needs to be shared."""
         return 0.0, 0.0
 
     def port(self, segment: SegmentId) -> int:  # noqa: ARG002
-        """Where the workers of a gang meet."""
+        """MASTER_PORT of a gang."""
         return free_port()
 
     def close(self) -> None:
-        """Nothing is rented any more: the head ends too."""
-        self.let_go()
+        """No lease is left: the head ends too."""
+        self.disconnect()
         if self._head is not None:
             self._head.end()
             self._head = None
 
-    def let_go(self) -> None:
+    def disconnect(self) -> None:
         if self.link is not None:
             self.link.close()
             self.link = None
 
 
 def _write_secret(path: Path) -> None:
-    """For our eyes only, and the same for every head of this run."""
+    """Readable by this user only, and the same for every head of this run."""
     if not path.exists():
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -201,8 +201,8 @@ def _write_secret(path: Path) -> None:
 
 
 def _scratch() -> str:
-    """A folder for Ray's sockets, whose paths must be short. Nodes that share one and start at the same time may take
-    the same names for them, and never come up."""
+    """A folder for Ray's sockets, whose paths must be short. Nodes that share one and start at the same time may choose
+    the same socket names, and never come up."""
     return tempfile.mkdtemp(prefix="shoestring-ray-")
 
 

@@ -1,4 +1,4 @@
-"""What can be said against `on="slurm"` and `on="slurm:PARTITION"` before anything is begun, in a sentence each."""
+"""Checks of `on="slurm"` and `on="slurm:PARTITION"` before a run starts, with one sentence per error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SlurmCluster(NamedTuple):
 
 
 def slurm_partition(place: str) -> str | None:
-    """The partition in "slurm:PARTITION"; None in "slurm", where Slurm's default will do."""
+    """The partition in "slurm:PARTITION"; None in "slurm", which is Slurm's default partition."""
     _, colon, partition = place.partition(":")
     if not colon:
         return None
@@ -33,7 +33,7 @@ def slurm_partition(place: str) -> str | None:
 
 
 def look_around(place: str) -> SlurmCluster:
-    """Is Slurm there, does it answer, and what does the partition have?"""
+    """Check that Slurm is installed and answers, and that the partition exists; its size."""
     wanted = slurm_partition(place)
     try:
         nodes = slurm.nodes()

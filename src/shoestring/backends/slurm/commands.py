@@ -1,7 +1,7 @@
-"""What we say to Slurm and how its answers read: every call of a Slurm command is made here.
+"""The Slurm commands and the parsers of their output: every call of a Slurm command is made here.
 
-Arguments go as lists, never through a shell. Every call has a limit of time: a controller of Slurm that is down or busy
-must not take ours with it. Answers are asked for in formats of our own, `|` between the fields.
+Arguments are passed as lists, never through a shell. Every call has a timeout: a slurmctld that is down or busy must
+not block our controller. Output formats are set explicitly, with `|` between the fields.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from shoestring.errors import BackendError, PermanentError, TransientError
 
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 _JOBS, _NODES = "%i|%T|%N|%k", "%N|%P|%c|%f"
 _FAILED = ("BOOT_FAIL", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT")
 _OVER = ("COMPLETED", "CANCELLED", *_FAILED)
@@ -22,12 +22,12 @@ _SILENT = re.compile(
     re.IGNORECASE,
 )
 _LIMITED = re.compile("policy|limit|quota|too many", re.IGNORECASE)
-_LOOKS_ONLY = ("SQUEUE_", "SINFO_", "SCANCEL_")
+_IGNORED = ("SQUEUE_", "SINFO_", "SCANCEL_")
 """Environment variables that change what these commands show or do; those of `sbatch` are the user's to set."""
 
 
 class OverLimit(BackendError):
-    """Slurm does not let this user have more for now."""
+    """Slurm accepts no more jobs of this user for now."""
 
 
 class SlurmJob(NamedTuple):
@@ -38,7 +38,7 @@ class SlurmJob(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """A job that is `COMPLETING` is not: something of it may still run."""
+        """A job that is `COMPLETING` is not over: some of its processes may still run."""
         return self.state in _OVER
 
 
@@ -46,14 +46,14 @@ class SlurmNode(NamedTuple):
     name: str
     partition: str
     is_default: bool
-    """Is this the partition of jobs that name none?"""
+    """Is this the default partition?"""
     cpus: int
     features: frozenset[str]
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------
 def submit(script: str, *, name: str, comment: str, folder: str, partition: str | None, features: str = "") -> str:
-    """A job that holds one whole node, and that Slurm never runs a second time. Its number."""
+    """Submit a job that holds one whole node and that Slurm never requeues. Returns its number."""
     options = ["--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0"]
     options += [
         f"--job-name={name}",
@@ -64,7 +64,7 @@ def submit(script: str, *, name: str, comment: str, folder: str, partition: str 
     ]
     options += [f"--partition={partition}"] if partition else []
     options += [f"--constraint={features}"] if features else []
-    return read_number(_call("sbatch", *options, given=script))
+    return read_number(_call("sbatch", *options, stdin=script))
 
 
 def cancel(number: str) -> None:
@@ -81,14 +81,14 @@ def power_down(node: str) -> None:
     _call("scontrol", "update", f"nodename={node}", "state=power_down")
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+# -- queries -----------------------------------------------------------------------------------------------------------
 def jobs(name: str) -> list[SlurmJob]:
-    """All jobs of this name, those that ended in the last minutes among them."""
+    """All jobs of this name, including those that ended in the last minutes."""
     return read_jobs(_call("squeue", "--noheader", "--states=all", f"--name={name}", f"--format={_JOBS}"))
 
 
 def nodes() -> list[SlurmNode]:
-    """All that are configured, up or not: what is down today may be up tomorrow."""
+    """All configured nodes, up or not: a node that is down today may be up tomorrow."""
     return read_nodes(_call("sinfo", "--noheader", "--Node", f"--format={_NODES}"))
 
 
@@ -98,9 +98,9 @@ def is_cloud(node: str) -> bool:
     return found is not None and "CLOUD" in re.split(r"\W", found[1])
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- parsers -----------------------------------------------------------------------------------------------------------
 def read_number(text: str) -> str:
-    """Of `sbatch --parsable`: the number, and the name of the cluster where there are several."""
+    """The output of `sbatch --parsable`: the number, and the name of the cluster if there are several."""
     number = text.strip().partition(";")[0]
     if not number.isdigit():
         raise PermanentError(f"sbatch answered {text.strip()[:80]!r} instead of a job's number")
@@ -129,36 +129,36 @@ def read_nodes(text: str) -> list[SlurmNode]:
     return found
 
 
-def _call(program: str, *arguments: str, given: str = "") -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_LOOKS_ONLY)}
+def _call(program: str, *arguments: str, stdin: str = "") -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_IGNORED)}
     try:
         done = subprocess.run(
             [program, *arguments],
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
             env={**environment, "LC_ALL": "C"},
             check=False,
         )
     except FileNotFoundError as error:
         raise PermanentError(
-            f"there is no {program} here, so Slurm cannot be asked for anything",
+            f"there is no {program} here, so Slurm cannot be used",
             hint="start the run where Slurm's commands are installed, for instance on a login node",
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise TransientError(f"Slurm does not answer: {program} took more than {_PATIENCE_S:.0f} s") from error
+        raise TransientError(f"Slurm does not answer: {program} took more than {_TIMEOUT_S:.0f} s") from error
     if done.returncode == 0:
         return done.stdout
     raise _refusal(program, done.stderr)
 
 
-def _refusal(program: str, words: str) -> BackendError:
-    lines = words.strip().splitlines()
-    said = lines[-1].removeprefix(f"{program}: ").removeprefix("error: ") if lines else "it said nothing"
-    if _SILENT.search(said):
-        return TransientError(f"Slurm does not answer: {said}")
-    if program == "sbatch" and _LIMITED.search(said):
-        return OverLimit(f"Slurm refuses more jobs for now: {said}")
-    return PermanentError(f"Slurm refuses ({program}): {said}")
+def _refusal(program: str, output: str) -> BackendError:
+    lines = output.strip().splitlines()
+    reason = lines[-1].removeprefix(f"{program}: ").removeprefix("error: ") if lines else "it printed nothing"
+    if _SILENT.search(reason):
+        return TransientError(f"Slurm does not answer: {reason}")
+    if program == "sbatch" and _LIMITED.search(reason):
+        return OverLimit(f"Slurm refuses more jobs for now: {reason}")
+    return PermanentError(f"Slurm refuses ({program}): {reason}")

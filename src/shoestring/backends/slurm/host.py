@@ -1,11 +1,12 @@
 """The host of a lease on Slurm: the batch script of the job that holds the node.
 
-`python -m shoestring.backends.slurm.host FOLDER`, with the folder of the lease. It signs in, which is what grants the
-lease; runs every segment it is given; passes Slurm's warnings on; and ends when the lease does, with or without anybody
-listening. All words go through files in the run's folder, which all nodes see: no node needs a way to the controller.
+`python -m shoestring.backends.slurm.host FOLDER`, with the folder of the lease. It signs in, which grants the lease;
+runs every segment ordered of it; passes Slurm's warnings on; and ends when the lease does, with or without a
+controller. All messages are files in the run's folder, which all nodes see: no node needs a connection to the
+controller.
 
-Workers are processes of the script and not steps of their own (`srun`): a step needs Slurm's controller to begin, and
-after a crash of that Slurm may call a node busy for minutes that is idle. Nothing waits for Slurm while a lease lasts.
+Workers are processes of the script and not job steps of their own (`srun`): a step needs slurmctld to start, and after
+a crash of slurmctld an idle node may count as busy for minutes. Nothing waits for Slurm while a lease lasts.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ HOSTING, SIGNED, NOTICE, LEFT, ALIVE, ORDERS = (
     "orders",
 )
 OVER = "over.json"
-"""In the folder of a segment's part, once its worker is gone."""
+"""In the folder of a segment's part, once its worker has ended."""
 _LOOK_EVERY_S = 0.2
 _BEAT_EVERY_S = 1.0
 
 
 class Hosting(msgspec.Struct, frozen=True, kw_only=True):
-    """Until when to host; replaced as a whole when the lease is paid for longer. Wall times."""
+    """Until when to host; replaced as a whole when the lease is extended. Wall times."""
 
     end_at: float
     heartbeat: str
-    """A file the controller touches while it lives."""
+    """A file the controller touches while it runs."""
     silence_s: float
-    """Silence of the controller after which nobody can want this node any more."""
+    """Seconds without a heartbeat after which the controller counts as dead and the node is released."""
 
 
 class HostSignature(msgspec.Struct, frozen=True, kw_only=True):
-    """Who hosts, and since when."""
+    """Which job hosts the lease, where, and since when."""
 
     job: str
     node: str
@@ -63,7 +64,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """The host has left by itself, and why."""
+    """The host has stopped by itself, and why."""
 
     wall: float
     cause: EndCause
@@ -71,19 +72,19 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder of a segment to run, or of the part of it that is to run here."""
+    """The folder of a segment to run, or of the part of it that runs on this node."""
 
     folder: str
 
 
 class Over(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be said of a worker that has said nothing itself."""
+    """The exit reason of a worker that did not report an end itself."""
 
     words: str
 
 
 def sign_in(folder: Path) -> bool:
-    """Is the lease ours to host? The link succeeds once, whichever job comes first."""
+    """Does this job host the lease? The link succeeds once, for the job that comes first."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     job = os.environ.get("SLURM_JOB_ID", "")
     mine = folder / f".{SIGNED}.{job}.{os.getpid()}"
@@ -108,23 +109,23 @@ class LeaseHost:
         self._beaten_at = -_BEAT_EVERY_S
 
     def run(self) -> None:
-        signal.signal(signal.SIGTERM, self._hear_notice)
+        signal.signal(signal.SIGTERM, self._on_sigterm)
         while (left := self._over()) is None:
             self._beat()
             if self._warned:
                 self._pass_on_warning()
             else:
                 self._take_orders()
-            self._bury()
+            self._reap()
             time.sleep(_LOOK_EVERY_S)
         self._end_all()
         write_json(self._folder / LEFT, left)
 
-    def _hear_notice(self, *_: object) -> None:
+    def _on_sigterm(self, *_: object) -> None:
         self._warned = True
 
     def _pass_on_warning(self) -> None:
-        """Again and again: a worker that is only just coming up cannot hear yet."""
+        """Repeatedly: a worker that is still starting cannot handle the signal yet."""
         if not (self._folder / NOTICE).exists():
             write_json(self._folder / NOTICE, Notice(wall=time.time()))
         for worker in self._workers.values():
@@ -135,11 +136,11 @@ class LeaseHost:
         try:
             hosting = read_json(self._folder / HOSTING, Hosting)
         except FileNotFoundError:
-            return Left(wall=now, cause="released", why="nobody wants this node any more")
+            return Left(wall=now, cause="released", why="its lease was released")
         if now >= hosting.end_at:
             return Left(wall=now, cause="expired", why="its prepaid time was over")
         if self._warned and not self._workers:
-            return Left(wall=now, cause="revoked", why="Slurm took the node back")
+            return Left(wall=now, cause="revoked", why="Slurm ended the job")
         silence = now - max(self._began, _touched_at(hosting.heartbeat))
         if silence >= hosting.silence_s:
             return Left(wall=now, cause="released", why=f"no controller for {silence:.0f} s")
@@ -154,7 +155,7 @@ class LeaseHost:
             self._workers[folder] = WorkerProcess(folder)
             self._workers[folder].start()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         for folder, worker in list(self._workers.items()):
             if not worker.alive():
                 del self._workers[folder]
@@ -162,7 +163,7 @@ class LeaseHost:
                 write_json(folder / OVER, Over(words=worker.exit_reason()))
 
     def _end_all(self) -> None:
-        """Nothing outlives the lease."""
+        """No process outlives the lease."""
         for worker in self._workers.values():
             worker.kill()
 

@@ -1,7 +1,7 @@
 """SlurmWorker: the workers of one segment on the nodes of its leases, a supervisor on each.
 
 An order is a file in the folder of the lease, which its host carries out. A segment is one attempt at a trial and
-runs once: an order given again, by a controller that could not know, is the same file.
+runs once: an order given again, by a restarted controller, is the same file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.multi_node import MultiNodeSegment, Part, complaints, parts_of
+from shoestring.backends.multi_node import MultiNodeSegment, Part, joined_exit_reasons, parts_of
 from shoestring.backends.slurm.host import ALIVE, ORDERS, OVER, Order, Over
 from shoestring.backends.slurm.leases import SlurmLeases
 from shoestring.kernel.events import Event
@@ -20,8 +20,8 @@ from shoestring.worker.outbox import AnyLine, Ended
 from shoestring.worker.task import TASK, Task, read_json, write_json
 
 _LOOK_EVERY_S = 0.1
-_SURE_S = 2.0
-"""A worker may be gone a moment before its last words are to be read everywhere."""
+_LAG_S = 2.0
+"""A worker may end a moment before its last lines can be read on all machines."""
 
 
 class SlurmWorker:
@@ -32,8 +32,8 @@ class SlurmWorker:
         self._leases = leases
         self._slurm = slurm
         self._parts = parts_of(folder, task, Part)
-        self._missed: tuple[float, list[float]] | None = None
-        """Since when a part is missing, and when each of its hosts had last been heard of then."""
+        self._missing: tuple[float, list[float]] | None = None
+        """Since when a part is missing, and the last heartbeat of each host at that time."""
         self._looked_at = 0.0
         self._killed = False
 
@@ -52,20 +52,20 @@ class SlurmWorker:
             write_json(self._order(part), Order(folder=str(part.folder)))
 
     def alive(self) -> bool:
-        """Is all of it there, or about to be? A part that is missing may have gone with a node, of which Slurm tells
-        only when it is sure. It is the worker's own doing once all hosts have been heard of again."""
+        """Are all parts running, or about to? A missing part may have died with a node, which Slurm reports only after
+        its timeout. It is the worker's own failure once all hosts have sent another heartbeat."""
         now = time.monotonic()
         if self._killed or now - self._looked_at < _LOOK_EVERY_S:
             return not self._killed
         self._looked_at = now
         if not any(self._is_missing(part) for part in self._parts):
-            self._missed = None
+            self._missing = None
             return True
         beats = [_beat(self._leases / part.lease) for part in self._parts]
-        if self._missed is None:
-            self._missed = now, beats
-        since, then = self._missed
-        return now - since < _SURE_S or any(beat <= before for beat, before in zip(beats, then, strict=True))
+        if self._missing is None:
+            self._missing = now, beats
+        since, then = self._missing
+        return now - since < _LAG_S or any(beat <= before for beat, before in zip(beats, then, strict=True))
 
     def _is_missing(self, part: Part) -> bool:
         part.read()
@@ -74,9 +74,9 @@ class SlurmWorker:
         return (part.folder / OVER).exists()
 
     def exit_reason(self) -> str:
-        return complaints(self._parts, [self._words(part) for part in self._parts])
+        return joined_exit_reasons(self._parts, [self._exit_reason(part) for part in self._parts])
 
-    def _words(self, part: Part) -> str:
+    def _exit_reason(self, part: Part) -> str:
         if part.ended is not None:
             return part.ended.detail if part.ended.cause in ("failed", "lost") else ""
         try:
@@ -85,7 +85,7 @@ class SlurmWorker:
             return ""
 
     def kill(self) -> None:
-        """Its control file says that its time is over, and what does not heed that ends with the lease."""
+        """Its control file says that its time is over; what does not stop ends with the lease."""
         self._killed = True
 
     def _order(self, part: Part) -> Path:
@@ -94,8 +94,8 @@ class SlurmWorker:
 
 class SlurmSegment(MultiNodeSegment):
     def _event(self, line: AnyLine) -> Event | None:
-        """On a node that is being taken, a supervisor may see its user code killed a moment before it is killed itself,
-        and call it a failure. So no failure is believed before its node has been heard of again."""
+        """On a node that is being preempted, a supervisor may see its user code killed a moment before it is killed
+        itself, and report a failure. So a failure counts only after another heartbeat of its node."""
         if isinstance(line, Ended) and line.cause == "failed":
             return None
         return super()._event(line)

@@ -1,6 +1,6 @@
 """How each decision changes the state.
 
-Law: a decision that makes no sense raises `IllegalDecision` before anything of its turn is recorded.
+Law: an impossible decision raises `IllegalDecision` before anything of its turn is recorded.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any
 
 from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
-from shoestring.kernel.fold.transitions import forget_checkpoint, reconsider_best, set_status, update_room
+from shoestring.kernel.fold.old_endings import reason_of
+from shoestring.kernel.fold.transitions import forget_checkpoint, reconsider_best, set_status, update_indexes
 from shoestring.kernel.records import Job, JobStatus, Lease, Segment
 from shoestring.kernel.state import RunState
-from shoestring.kernel.types import JobId, LeaseId
+from shoestring.kernel.types import EndReason, JobId, LeaseId
 
 
 def _known_job(state: RunState, job_id: JobId, order: str) -> Job:
@@ -25,7 +26,7 @@ def _known_job(state: RunState, job_id: JobId, order: str) -> Job:
 
 def _add_job(state: RunState, decision: d.AddJob) -> None:
     if decision.job in state.jobs:
-        raise IllegalDecision(f"AddJob names job {decision.job}, which is there already")
+        raise IllegalDecision(f"AddJob names job {decision.job}, which was already added")
     if not 0 < decision.fraction <= 1:
         raise IllegalDecision(f"AddJob gives {decision.job} {decision.fraction!r} of the data")
     state.jobs[decision.job] = Job(
@@ -65,11 +66,11 @@ def _run_job(state: RunState, decision: d.RunJob) -> None:
 
 
 def _pause_job(state: RunState, decision: d.PauseJob) -> None:
-    _take_off(state, _known_job(state, decision.job, "PauseJob"), "paused")
+    _stop_running(state, _known_job(state, decision.job, "PauseJob"), "paused")
 
 
 def _drop_job(state: RunState, decision: d.DropJob) -> None:
-    _take_off(state, _known_job(state, decision.job, "DropJob"), "dropped")
+    _stop_running(state, _known_job(state, decision.job, "DropJob"), "pruned")
 
 
 def _judge_job(state: RunState, decision: d.JudgeJob) -> None:
@@ -78,7 +79,7 @@ def _judge_job(state: RunState, decision: d.JudgeJob) -> None:
     reconsider_best(state, job)
 
 
-def _take_off(state: RunState, job: Job, status: JobStatus) -> None:
+def _stop_running(state: RunState, job: Job, status: JobStatus) -> None:
     if job.over:
         raise IllegalDecision(f"job {job.id} is {job.status} already and cannot be {status}")
     set_status(state, job, status)
@@ -91,7 +92,7 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
         raise IllegalDecision(f"RequestLease names lease {decision.lease}; the next one is l{state.leases_made}")
     listing = state.listings.get(decision.offer)
     if listing is None:
-        raise IllegalDecision(f"RequestLease wants {decision.offer}, which this run may not rent")
+        raise IllegalDecision(f"RequestLease wants {decision.offer}, which is not in the listings of this run")
     if decision.max_usd_per_hour is not None and not decision.max_usd_per_hour > 0:
         raise IllegalDecision(f"RequestLease would pay {decision.max_usd_per_hour!r} USD an hour at most")
     state.leases_made += 1
@@ -153,7 +154,7 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         lease.segments.append(segment.id)
         lease.free_slots -= slots
         lease.idle_since = None
-        update_room(state, lease)
+        update_indexes(state, lease)
     job.segment = segment.id
     job.rented = leases[0].offer
     job.saves_every_s = None
@@ -177,7 +178,7 @@ def _halt_segment(state: RunState, decision: d.HaltSegment) -> None:
 def _release_lease(state: RunState, decision: d.ReleaseLease) -> None:
     lease = _open_lease(state, decision.lease, "ReleaseLease")
     lease.releasing = True
-    update_room(state, lease)
+    update_indexes(state, lease)
 
 
 def _drop_checkpoint(state: RunState, decision: d.DropCheckpoint) -> None:
@@ -193,14 +194,22 @@ def _wake_at(state: RunState, decision: d.WakeAt) -> None:
 
 
 def _think(state: RunState, decision: d.Think) -> None:
-    if decision.name in state.thinking:
-        raise IllegalDecision(f"Think {decision.name!r} is already being thought about")
-    state.thinking[decision.name] = None
+    if decision.name in state.background_tasks:
+        raise IllegalDecision(f"Think names background task {decision.name!r}, which is already running")
+    state.background_tasks[decision.name] = None
 
 
 def _wind_down(state: RunState, decision: d.WindDown) -> None:
+    _end(state, decision.why, decision.reason)
+
+
+def _wind_down_v1(state: RunState, decision: d.WindDownV1) -> None:
+    _end(state, decision.why, reason_of(decision.why))
+
+
+def _end(state: RunState, why: str, reason: EndReason) -> None:
     if state.phase != "concluded":
-        state.phase, state.ending = "winding_down", decision.why
+        state.phase, state.ending, state.end_reason = "winding_down", why, reason
 
 
 def _refused(state: RunState, decision: d.Refused) -> None:
@@ -231,6 +240,7 @@ DECISION_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     d.WakeAt: _wake_at,
     d.Think: _think,
     d.WindDown: _wind_down,
+    d.WindDownV1: _wind_down_v1,
     d.Refused: _refused,
     d.Conclude: _conclude,
 }

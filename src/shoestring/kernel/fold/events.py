@@ -1,7 +1,7 @@
 """How each event changes the state.
 
 Law: an event may come late, in any order, or about something already closed, because after a restart events overtake
-each other. A bill that arrives before the news that a segment died closes the segment itself.
+each other. If LeaseEnded arrives before SegmentEnded, it also closes the segment.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shoestring.kernel.fold.transitions import (
     maybe_best,
     recount_best,
     remove_lease,
-    update_room,
+    update_indexes,
 )
 from shoestring.kernel.records import Account, Save, Snapshot
 from shoestring.kernel.spec import amended
-from shoestring.kernel.state import STOPPED, RunState
+from shoestring.kernel.state import RunState
 from shoestring.kernel.types import ON_DEMAND_LEAST_S
 
 
@@ -42,7 +42,7 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
         return
     lease.granted_at = event.at
     lease.idle_since = event.at
-    update_room(state, lease)
+    update_indexes(state, lease)
 
 
 def _lease_denied(state: RunState, event: e.LeaseDenied) -> None:
@@ -57,7 +57,7 @@ def _revocation_noticed(state: RunState, event: e.RevocationNoticed) -> None:
     lease = state.leases.get(event.lease)
     if lease is not None:
         lease.gone_at = event.gone_at
-        update_room(state, lease)
+        update_indexes(state, lease)
 
 
 def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
@@ -108,7 +108,7 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     if spec is None or value is None:
         return
     steps = job.steps
-    if steps and steps[-1] >= step:  # told again after a restart from an earlier state, or out of order
+    if steps and steps[-1] >= step:  # reported again after a restart from an earlier checkpoint, or out of order
         keep = bisect_right(steps, step - 1)
         if keep < len(steps) and steps[keep] == step:
             job.values[keep] = value
@@ -122,14 +122,14 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
         job.values.append(value)
     best = job.best
     if (value < best if spec.direction == "minimize" else value > best) or (best != best and value == value):
-        job.best = value  # the same as spec.better(): spelled out where every report passes
+        job.best = value  # the same as spec.better(), inlined because every report passes here
         if state.best != job.id:
             maybe_best(state, job)
 
 
 def _snapshot_reported(state: RunState, event: e.SnapshotReported) -> None:
-    """An observation of a smaller size. The first word stands: a restored trial that passes there again adds nothing,
-    and its curve, its latest report and its pace are left as they are."""
+    """An observation at a smaller data fraction. The first report counts: a restored trial that passes it again adds
+    nothing. The trial's curve, latest report and pace do not change."""
     segment = state.segments.get(event.segment)
     if segment is None:
         return
@@ -179,24 +179,24 @@ def _timer_fired(state: RunState, event: e.TimerFired) -> None:
 
 
 def _thought_ready(state: RunState, event: e.ThoughtReady) -> None:
-    state.thinking.pop(event.name, None)
+    state.background_tasks.pop(event.name, None)
 
 
 def _user_asked(state: RunState, event: e.UserAsked) -> None:
     if event.wish == "amend":
-        with suppress(SpecError):  # an impossible wish changes nothing
+        with suppress(SpecError):  # an impossible request changes nothing
             state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)
         if state.concluded and state.unfinished:
-            state.phase, state.ending = "running", ""
+            state.phase, state.ending, state.end_reason = "running", "", None
         return
     if state.concluded:
         return
     if event.wish == "pause" and state.phase == "running":
-        state.phase, state.ending = "pausing", "asked to pause"
+        state.phase, state.ending = "pausing", "paused by the user"
     elif event.wish == "resume" and state.phase in ("pausing", "parking"):
-        state.phase, state.ending = "running", ""
+        state.phase, state.ending, state.end_reason = "running", "", None
     elif event.wish == "stop":
-        state.phase, state.ending = "winding_down", STOPPED
+        state.phase, state.ending, state.end_reason = "winding_down", "stopped by the user", "cancelled"
 
 
 def _policy_broke(state: RunState, event: e.PolicyBroke) -> None:

@@ -1,6 +1,6 @@
 """evolve(): the one fold over events and decisions.
 
-Laws: it never decides, never asks a clock or a price, and treats a replayed fact like a new one.
+Laws: it never decides, never reads a clock or a price, and treats a replayed fact like a new one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small changes of state that several folds share. Each keeps the indexes of `RunState` true."""
+"""Small changes of state that several folds share. Each keeps the indexes of `RunState` up to date."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def set_status(state: RunState, job: Job, status: JobStatus) -> None:
         state.settled.append(Settled(job.id, status, job.step, job.until_step, value))
 
 
-def update_room(state: RunState, lease: Lease) -> None:
-    """Put an open lease into the indexes it belongs to now."""
+def update_indexes(state: RunState, lease: Lease) -> None:
+    """Put an open lease into the indexes where it belongs now."""
     _belongs(state.with_free_slots, lease, lease.usable and lease.free_slots > 0)
     _belongs(state.idle, lease, lease.usable and not lease.segments)
     _belongs(state.pending, lease, lease.granted_at is None and not lease.releasing)
@@ -50,10 +50,10 @@ def _belongs(index: dict[LeaseId, None], lease: Lease, yes: bool) -> None:
 
 
 def fall_back(state: RunState, job: Job, segment: Segment, at: float) -> None:
-    """Work since the last checkpoint is gone, and so is the part of the curve that told of it."""
+    """Work since the last checkpoint is lost, and so is that part of the learning curve."""
     saved = job.saved_step
     if job.step > saved:
-        if job.status != "dropped":  # what nobody wants any more is not a loss
+        if job.status != "pruned":  # work of a pruned job is not a loss
             job.lost_steps += job.step - saved
             state.lost_steps += job.step - saved
             state.lost_s += segment.unsaved_s(at)
@@ -74,7 +74,7 @@ def recount_best(state: RunState, job: Job) -> None:
 
 
 def reconsider_best(state: RunState, job: Job) -> None:
-    """Something about this job has changed that decides whether it is the best."""
+    """Whether this job is the best may have changed."""
     if state.best != job.id:
         maybe_best(state, job)
         return
@@ -84,7 +84,8 @@ def reconsider_best(state: RunState, job: Job) -> None:
 
 
 def maybe_best(state: RunState, job: Job) -> None:
-    """Only a job on all of the data can be the best, and where there are limits, only one known to keep them."""
+    """Only a job on all of the data can be the best, and where there are constraints, only one known to satisfy
+    them."""
     if math.isnan(job.best) or job.fraction < 1.0 or (state.the_spec.constraints and not job.feasible):
         return
     if state.best is None or state.the_spec.better(job.best, state.jobs[state.best].best):
@@ -103,12 +104,12 @@ def close_segment(
             lease.free_slots += slots
             if not lease.segments:
                 lease.idle_since = at
-            update_room(state, lease)
+            update_indexes(state, lease)
     job = state.jobs[segment.job]
     job.segment = None
     trained = segment.pace
     if cause == "completed" and not trained.steps and segment.running_since is not None and not job.revocations:
-        # A program that never reports: how long all of it takes is known at its end, if it ran in one piece.
+        # A program that never reports: how long all of it takes is known at its end, if it was never preempted.
         trained = Pace(max(1, segment.until_step - segment.first_step), at - segment.running_since)
     if trained.steps:
         pace = job.paces.setdefault((segment.machine, segment.slots), Pace())

@@ -1,1 +1,1 @@
-"""Learning curves: how a trial will end, from its first values."""
+"""Learning curves: the final value of a trial, predicted from its first ones."""

@@ -1,4 +1,4 @@
-"""Plain facts of a curve whose values are to be made small: has it diverged or come to rest, where does it stand?"""
+"""Basic properties of a curve of a metric to minimize: has it diverged or levelled off, what is its level?"""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 EXPLODED = 1e4
-"""A curve that is worse than its best by so many times what it began with does not come back in time. Large, because a
-metric may begin close to zero and be meant to get worse for a while."""
+"""A curve that is worse than its best by so many times its first value does not recover in time. Large, because a
+metric may begin close to zero and get worse at first."""
 RECENT = 5
-"""So many of the last points say where a curve stands; the median of them, because single ones jump."""
+"""The level of a curve is the median of so many last points: single ones jump."""
 MOST_POINTS = 100
-"""A fit is given this many points at most: a report a step for ten thousand steps says no more and costs more."""
+"""A fit uses at most this many points: ten thousand are no better and cost more."""
 
 
 def diverged(first: float, best: float, last: float) -> bool:
-    """Is the latest value no number, or so much worse than the best that only an explosion explains it?"""
+    """Is the latest value not finite, or far worse than the best: |last - best| > EXPLODED * max(|best|, |first|)?"""
     if not math.isfinite(last):
         return True
     if not math.isfinite(best):
-        return False  # an infinitely good value is an error of the metric, and says nothing of this one
+        return False  # an infinitely good value is an error of the metric, and no evidence about this one
     usual = max(abs(best), abs(first) if math.isfinite(first) else 0.0)
     return usual > 0.0 and abs(last - best) > EXPLODED * usual
 
 
 def recent_movement(values: Sequence[float], window: int) -> float:
-    """How far a curve has moved over its last `window` points, against where it stands; infinite with fewer points.
+    """|newer - older| / |newer|, medians of the two halves of the last `window` points; infinite with fewer points.
 
-    Near 0 on a plateau, where training on is no longer meaningful.  Paper: SpotTune section III-C
+    Near 0 on a plateau, where more training is no longer meaningful.  Paper: SpotTune section III-C
 
-    Differs from the paper: that names no measure. Ours compares the medians of the older and the newer half of the
+    Differs from the paper: it names no measure. Ours compares the medians of the older and the newer half of the
     window, so that noise around a level is no movement, in the units of Eq. 7: relative to the level.
     """
     if len(values) < window or window < 2:
@@ -49,7 +49,7 @@ def recent_movement(values: Sequence[float], window: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CurveStage:
-    """One stage of a curve, its steps counted from the beginning of the stage: the first is 1."""
+    """One stage of a curve, its steps counted from the start of the stage: the first is 1."""
 
     x: Numbers
     y: Numbers
@@ -61,16 +61,16 @@ class CurveStage:
 
     @property
     def level(self) -> float:
-        """Where it stands now."""
+        """The median of the last points."""
         return float(np.median(self.y[-RECENT:]))
 
     @property
     def noise(self) -> float:
-        """How far a value lies from the line through its neighbours: what no model can foretell."""
+        """Standard deviation of a value around the line through its neighbours: what no model can predict."""
         if len(self.y) < 3:
             return 0.0
         bends = self.y[2:] - 2.0 * self.y[1:-1] + self.y[:-2]
-        # the bend of three independent values has six times the variance of one
+        # the second difference of independent values has six times the variance of one
         return float(np.median(np.abs(bends[-4 * RECENT :]))) / (0.6745 * math.sqrt(6.0))
 
     def points_as_far_back(self, at: float) -> int:

@@ -1,8 +1,13 @@
 """Three laws of learning curves, weighted by how well each fits: a power, an exponential, and the MMF law.
 
-Each is c + a g(k) with a shape g of one or two parameters. The parameters are a fixed grid, and for all shapes of the
-grid c and a are solved at once, which takes no iterations, never fails to converge and shows how far apart shapes lie
-that fit about equally well: that is the uncertainty.
+Each is y(k) = c + a g(k), with k = step / last step, and a shape g of one or two parameters:
+
+    power:        g(k) = k^-p                   p of POWERS
+    exponential:  g(k) = exp(-r k)              r of RATES
+    MMF:          g(k) = 1 / (1 + (k / h)^s)    h of HALFWAYS, s of STEEPNESSES
+
+The parameters are a fixed grid, and c and a are solved for all shapes of the grid at once. That takes no iterations,
+never fails to converge and shows how far apart the shapes are that fit about equally well: that is the uncertainty.
 """
 
 from __future__ import annotations
@@ -24,20 +29,20 @@ LAWS = (slice(0, 16), slice(16, 32), slice(32, 80))
 """Which rows of `_shapes` belong to which law."""
 
 RECENCY = 3.0
-"""Points count by this power of their place: what a curve did at first says little of how it ends."""
+"""Points are weighted by this power of their index: the first ones are little evidence of how a curve ends."""
 EVIDENCE = 0.2
-"""What part of a point each point is worth: errors of neighbours are alike, and no law is quite right."""
+"""Each point counts as this share of an independent one: errors of neighbours are correlated, no law is exact."""
 
 
-def carried_on(stretch: CurveStage, at: float) -> CurveForecast:
+def extrapolate(stage: CurveStage, at: float) -> CurveForecast:
     """The laws may also rise: a model that overfits gets worse by the same shapes."""
-    mean, spread = weighted_laws(stretch, at)
-    return CurveForecast(mean, math.hypot(spread, stretch.drift(at) / 2.0))
+    mean, spread = weighted_laws(stage, at)
+    return CurveForecast(mean, math.hypot(spread, stage.drift(at) / 2.0))
 
 
-def weighted_laws(stretch: CurveStage, at: float) -> tuple[float, float]:
-    """What the laws come to together, and how far apart they are, noise included."""
-    thin = stretch.thinned()
+def weighted_laws(stage: CurveStage, at: float) -> tuple[float, float]:
+    """Weighted mean of the laws at `at`, and their standard deviation, noise included."""
+    thin = stage.thinned()
     y, count = thin.y, len(thin.y)
     weights = (np.arange(1, count + 1) / count) ** RECENCY
     weights /= weights.sum()
@@ -49,19 +54,19 @@ def weighted_laws(stretch: CurveStage, at: float) -> tuple[float, float]:
     slopes = bends @ (weights * off) / width
     errors = ((off - slopes[:, None] * bends) ** 2) @ weights
     arrivals = middle + slopes * (ends - middles)
-    return _together(arrivals, errors, EVIDENCE * count, float(weights @ off**2))
+    return _mixture(arrivals, errors, EVIDENCE * count, float(weights @ off**2))
 
 
 def _shapes(k: Numbers) -> Numbers:
-    """A row for each shape of each law; k = 1 is the present."""
+    """g(k): a row for each shape of each law; k = 1 is the present."""
     power = k ** -POWERS[:, None]
     exponential = np.exp(-RATES[:, None] * k)
     mmf = 1.0 / (1.0 + (k / HALFWAYS[:, None]) ** STEEPNESSES[:, None, None])
     return np.concatenate([power, exponential, mmf.reshape(-1, len(k))])
 
 
-def _together(arrivals: Numbers, errors: Numbers, evidence: float, variance: float) -> tuple[float, float]:
-    """Shapes within a law by their likelihood, laws by the inverse of their error."""
+def _mixture(arrivals: Numbers, errors: Numbers, evidence: float, variance: float) -> tuple[float, float]:
+    """Shapes within a law are weighted by likelihood, laws by the inverse of their error."""
     errors = errors + 1e-9 * variance + np.finfo(float).tiny  # a law that fits to the last digit is not certain
     least = float(errors.min())
     likelihood = (errors / least) ** (-evidence / 2.0)

@@ -1,7 +1,7 @@
-"""What a curve model is: it is shown a learning curve so far and says what it comes to at a later step, and how sure.
+"""Curve models: from a learning curve so far, predict the value at a later step, and its uncertainty.
 
-All models have one door, `CurveModel.predict`, and behind it see one kind of curve: values to be made small, finite,
-of one stage of the training. What differs is which stage they look at (`stage_rule`) and how they carry it on
+All models have one entry point, `CurveModel.predict`, and behind it see one kind of curve: finite values to minimize,
+of one stage of the training. They differ in the stage they use (`stage_rule`) and how they extrapolate it
 (`extrapolate`).
 """
 
@@ -20,10 +20,10 @@ from shoestring.models.curves.stages import StageRule
 
 
 class CurveForecast(NamedTuple):
-    """What a metric is expected to be, and how far off that may be (one standard deviation)."""
+    """Expected value of a metric, and its standard deviation."""
 
     mean: float
-    """Infinitely bad for a curve that diverged; not a number where nothing is known yet."""
+    """Infinitely bad for a curve that diverged; NaN where nothing is known yet."""
     deviation: float
 
 
@@ -37,13 +37,13 @@ class CurveModel(Protocol):
         boundaries: Sequence[int] = (),
     ) -> CurveForecast:
         """`values[i]` was reported at `steps[i]`, in rising order. `boundaries` are the steps from which on something
-        was changed on purpose, a learning rate lowered by its schedule: what the curve did before is another stage.
+        was changed on purpose, e.g. a learning rate lowered by its schedule: the curve before is another stage.
         """
         ...
 
 
 Extrapolation = Callable[[CurveStage, float], CurveForecast]
-"""How a stretch of a curve goes on to a place after its end. Small values are good."""
+"""Predicts a stage of a curve at a step after its end. Small values are good."""
 
 TOO_FEW = 4
 """With fewer points than this nothing is fitted: a stage has just begun."""
@@ -54,7 +54,7 @@ class StagedModel:
     extrapolate: Extrapolation
     stage_rule: StageRule
     fallback: Extrapolation
-    """For a stage of which there are too few points."""
+    """For a stage with too few points."""
 
     def predict(
         self,
@@ -72,11 +72,11 @@ class StagedModel:
         if diverged(float(y[0]), float(y.min(where=finite, initial=math.inf)), float(y[-1])):
             return CurveForecast(sign * math.inf, 0.0)
         x, y = np.asarray(steps, dtype=float)[finite], y[finite]
-        if at_step <= x[-1]:  # it is on record
+        if at_step <= x[-1]:  # already reported
             return CurveForecast(sign * float(y[max(0, int(np.searchsorted(x, at_step, side="right")) - 1)]), 0.0)
         began = self.stage_rule(x, y, boundaries)
         _, size = math.frexp(float(np.abs(y).max()))  # models square values: 1e200 must not overflow, nor 1e-200 vanish
-        stretch = CurveStage.since(began, x, np.ldexp(y, -size))
-        carry_on = self.extrapolate if len(stretch.y) >= TOO_FEW else self.fallback
-        mean, deviation = carry_on(stretch, at_step - began + 1.0)
+        stage = CurveStage.since(began, x, np.ldexp(y, -size))
+        extrapolate = self.extrapolate if len(stage.y) >= TOO_FEW else self.fallback
+        mean, deviation = extrapolate(stage, at_step - began + 1.0)
         return CurveForecast(sign * float(np.ldexp(mean, size)), float(np.ldexp(deviation, size)))

@@ -1,4 +1,4 @@
-"""The law that SLAQ and EarlyCurve fit: 1 / (a0 k^2 + a1 k + a2) + a3, with no coefficient below zero."""
+"""The law that SLAQ and EarlyCurve fit: y(k) = 1 / (a0 k^2 + a1 k + a2) + a3, with a0, a1, a2 >= 0."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from shoestring.models.curves.facts import CurveStage, Numbers
 from shoestring.models.curves.model import CurveForecast
 
 FLOORS = np.geomspace(1e-3, 10.0, 12)
-"""How far below the lowest value a3 may lie, in heights of the curve."""
+"""How far below the lowest value a3 may lie, in ranges (max - min) of the curve."""
 CLOSER = 3
-"""So often the neighbourhood of the best of them is cut as finely again."""
+"""How often the grid is refined around its best point."""
 SUPPORTS = np.array([support for support in product((False, True), repeat=3) if any(support)])
 """Which of a0, a1, a2 are above zero: all cases."""
 
 
-def carried_on(stretch: CurveStage, at: float) -> CurveForecast:
-    """What one stage comes to.  Paper: SpotTune Eq. 4
+def extrapolate(stage: CurveStage, at: float) -> CurveForecast:
+    """y(k) = 1 / (a0 k^2 + a1 k + a2) + a3, fitted to one stage.  Paper: SpotTune Eq. 4
 
-    Differs from the paper: k counts from the beginning of the stage, for a stage that begins late would need a negative
+    Differs from the paper: k counts from the start of the stage, for a stage that starts late would need a negative
     a2; and a3 is searched on a grid, because only with a3 fixed is 1 / (L - a3) linear in the other three, which is
     what a "linear regression solver" can solve.
     """
-    thin = stretch.thinned()
+    thin = stage.thinned()
     height = float(np.ptp(thin.y))
     if height == 0.0:
         return CurveForecast(float(thin.y[-1]), 0.0)
@@ -37,7 +37,7 @@ def carried_on(stretch: CurveStage, at: float) -> CurveForecast:
         error, end, best = _best(k, y, -floors, last)
         floors = np.geomspace(floors[max(0, best - 1)], floors[min(len(floors) - 1, best + 1)], len(floors))
     mean = float(thin.y.min()) + height * end
-    return CurveForecast(mean, math.hypot(height * math.sqrt(error), stretch.drift(at) / 2.0))
+    return CurveForecast(mean, math.hypot(height * math.sqrt(error), stage.drift(at) / 2.0))
 
 
 def _best(k: Numbers, y: Numbers, a3: Numbers, last: float) -> tuple[float, float, int]:
@@ -54,8 +54,8 @@ def _best(k: Numbers, y: Numbers, a3: Numbers, last: float) -> tuple[float, floa
 
 
 def _not_negative(rows: Numbers, targets: Numbers, weights: Numbers) -> Numbers:
-    """Weighted non-negative least squares, for many targets at once: each case of which coefficients are above zero is
-    solved without bounds, and of the solutions that keep to them the best is the one.
+    """Weighted non-negative least squares, for many targets at once: every set of non-zero coefficients is solved
+    without bounds, and the best solution without a negative coefficient wins.
 
     An error of 1 / gap counts as gap^2 times as much in the value itself: hence the weights, gap^4.
     """

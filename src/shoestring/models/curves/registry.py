@@ -18,22 +18,22 @@ __all__ = ["CURVE_MODELS", "DEFAULT", "curve_model"]
 DEFAULT = "blend"
 
 
-def as_it_is(stretch: CurveStage, at: float) -> CurveForecast:
-    """The last value: what everybody compares by who stops early without a model."""
-    return CurveForecast(float(stretch.y[-1]), math.hypot(stretch.noise, stretch.drift(at)))
+def last_value(stage: CurveStage, at: float) -> CurveForecast:
+    """y(k) = y(last): the baseline of early stopping without a model."""
+    return CurveForecast(float(stage.y[-1]), math.hypot(stage.noise, stage.drift(at)))
 
 
 CURVE_MODELS: dict[str, CurveModel] = {
-    "blend": StagedModel(curve_blend.blended, declared, as_it_is),
-    "ensemble": StagedModel(curve_laws.carried_on, declared, as_it_is),
-    "earlycurve": StagedModel(curve_rational.carried_on, detected, as_it_is),
-    "slaq": StagedModel(curve_rational.carried_on, one_stage, as_it_is),
-    "last_value": StagedModel(as_it_is, declared, as_it_is),
+    "blend": StagedModel(curve_blend.blended, declared, last_value),
+    "ensemble": StagedModel(curve_laws.extrapolate, declared, last_value),
+    "earlycurve": StagedModel(curve_rational.extrapolate, detected, last_value),
+    "slaq": StagedModel(curve_rational.extrapolate, one_stage, last_value),
+    "last_value": StagedModel(last_value, declared, last_value),
 }
 
 
 def curve_model(name: str = DEFAULT) -> CurveModel:
-    """Raises SpecError for a name that is not known."""
+    """Raises SpecError for an unknown name."""
     if name not in CURVE_MODELS:
         raise SpecError(f"curve={name!r} is unknown", hint=did_you_mean(name, list(CURVE_MODELS)))
     return CURVE_MODELS[name]

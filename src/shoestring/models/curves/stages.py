@@ -1,4 +1,4 @@
-"""Where the present stage of a curve began: a lowered learning rate makes a curve fall anew, by another law.
+"""Where the current stage of a curve began: after a lowered learning rate a curve falls again, by another law.
 
 Stages are half-open, [l, r): the step at which a learning rate is lowered is the first of the new stage. (The paper's
 Eq. 5 closes the interval on the right, its Eq. 6 does not, and at r both stages would count.)
@@ -24,7 +24,7 @@ StageRule = Callable[[Numbers, Numbers, Sequence[int]], float]
 
 
 def one_stage(x: Numbers, y: Numbers, boundaries: Sequence[int]) -> float:  # noqa: ARG001
-    """All of the curve."""
+    """The whole curve."""
     return min(1.0, float(x[0]))
 
 
@@ -32,13 +32,13 @@ def declared(x: Numbers, y: Numbers, boundaries: Sequence[int]) -> float:
     """The last boundary that the curve has passed.  Paper: SpotTune Eq. 5-6
 
     Differs from the paper: half-open on the right, as Eq. 6 has it and Eq. 5 has not. A boundary that is still ahead
-    changes nothing: nobody has seen yet what it does to this curve.
+    changes nothing: its effect on this curve is not known yet.
     """
     return float(max((step for step in boundaries if step <= x[-1]), default=one_stage(x, y, boundaries)))
 
 
 def detected(x: Numbers, y: Numbers, boundaries: Sequence[int]) -> float:
-    """The last jump after a steady time, unless boundaries were declared.  Paper: SpotTune Eq. 7
+    """The last jump after a steady phase, unless boundaries were declared.  Paper: SpotTune Eq. 7
 
     Differs from the paper: changes are relative to the size of the value, for values may be negative.
     """

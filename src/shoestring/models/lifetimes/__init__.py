@@ -1,1 +1,1 @@
-"""How long machines live, and what follows for checkpoints, reuse and cost."""
+"""Machine lifetimes, and what follows for checkpoints, reuse and cost."""

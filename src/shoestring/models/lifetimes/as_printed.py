@@ -1,6 +1,6 @@
-"""SciSpot's model as it stands in print: Eq. 1, 2, 3 and 5, for comparison.
+"""SciSpot's lifetime model as printed: Eq. 1, 2, 3 and 5, for comparison.
 
-`lifetime_families.Bathtub` is the proper one.
+`families.Bathtub` is the proper distribution.
 
 F is not a cdf: with the fits the paper reports it is about 0.6 at 24 h and passes 1 some 40 minutes later.
 """
@@ -15,7 +15,7 @@ from shoestring.models.lifetimes.model import Floats, LifetimeModel, positive
 
 
 class PrintedParameters(Fact, frozen=True, kw_only=True):
-    """The paper's four, in seconds; `A` is the share that goes in the first phase."""
+    """The paper's four parameters, times in seconds; `A` is the share preempted in the first phase."""
 
     A: float
     tau1_s: float
@@ -27,21 +27,21 @@ class PrintedParameters(Fact, frozen=True, kw_only=True):
 
 
 def printed_cdf(age_s: ArrayLike, fit: PrintedParameters) -> Floats:
-    """The chance to be gone by an age; beyond 1 where the print is.  Paper: SciSpot Eq. 1"""
+    """F(t) = A (1 - exp(-t / tau1) + exp((t - b) / tau2)); exceeds 1, as in print.  Paper: SciSpot Eq. 1"""
     t = np.asarray(age_s, dtype=np.float64)
     with np.errstate(over="ignore"):
         return fit.A * (1.0 - np.exp(-t / fit.tau1_s) + np.exp((t - fit.b_s) / fit.tau2_s))
 
 
 def printed_density(age_s: ArrayLike, fit: PrintedParameters) -> Floats:
-    """Deaths per second.  Paper: SciSpot Eq. 2"""
+    """f(t) = A (exp(-t / tau1) / tau1 + exp((t - b) / tau2) / tau2), per second.  Paper: SciSpot Eq. 2"""
     t = np.asarray(age_s, dtype=np.float64)
     with np.errstate(over="ignore"):
         return fit.A * (np.exp(-t / fit.tau1_s) / fit.tau1_s + np.exp((t - fit.b_s) / fit.tau2_s) / fit.tau2_s)
 
 
 def printed_expected_lifetime_s(limit_s: float, fit: PrintedParameters) -> float:
-    """The integral of t f(t) up to the limit: too short, for F(limit) is well below 1.  Paper: SciSpot Eq. 3"""
+    """E = integral of t f(t) from 0 to L = limit_s: too short, for F(L) is well below 1.  Paper: SciSpot Eq. 3"""
     L, A, tau1, tau2, b = limit_s, fit.A, fit.tau1_s, fit.tau2_s, fit.b_s
     upper = -A * (L + tau1) * np.exp(-L / tau1) + A * (L - tau2) * np.exp((L - b) / tau2)
     lower = -A * tau1 - A * tau2 * np.exp(-b / tau2)
@@ -49,14 +49,17 @@ def printed_expected_lifetime_s(limit_s: float, fit: PrintedParameters) -> float
 
 
 def printed_hazard(age_s: ArrayLike, fit: PrintedParameters) -> Floats:
-    """Deaths per second among those still there; negative where F is beyond 1.  Paper: SciSpot Eq. 5"""
+    """h(t) = f(t) / (1 - F(t)), per second; negative where F is beyond 1.  Paper: SciSpot Eq. 5"""
     t, r1, r2 = np.asarray(age_s, dtype=np.float64), 1.0 / fit.tau1_s, 1.0 / fit.tau2_s
     rising = np.exp(r2 * (t - fit.b_s))
     return (r1 * np.exp(-r1 * t) + r2 * rising) / (1.0 / fit.A - 1.0 + np.exp(-r1 * t) - rising)
 
 
 class PrintedBathtub(LifetimeModel, frozen=True, kw_only=True, tag="bathtub_printed"):
-    """Eq. 1 as a policy would use it: held between 0 and 1, so that it can be asked at any age and drawn from."""
+    """S(t) = 1 - clip(F(t), 0, 1), F(t) = A (1 - exp(-t / tau1) + exp((t - b) / tau2)).  Paper: SciSpot Eq. 1
+
+    Differs from the paper: clipped to [0, 1], so that it can be evaluated at any age and sampled from.
+    """
 
     fit: PrintedParameters
 
@@ -67,7 +70,7 @@ class PrintedBathtub(LifetimeModel, frozen=True, kw_only=True, tag="bathtub_prin
         return np.where(printed_cdf(t, self.fit) < 1.0, printed_density(t, self.fit), 0.0)
 
     def _lived_s(self, begin: Floats, end: Floats) -> Floats:
-        """Eq. 1 in closed form, up to the age at which it comes to 1."""
+        """The integral of S in closed form, up to the age at which F reaches 1."""
         A, tau1, tau2, b = self.fit.A, self.fit.tau1_s, self.fit.tau2_s, self.fit.b_s
         last = self._age_when(np.array(0.0))
         low, high = np.minimum(begin, last), np.minimum(end, last)

@@ -1,10 +1,10 @@
-"""When to save: dynamic programming over the work left and the machine's age, for any lifetime model.
+"""When to checkpoint: dynamic programming over the work left and the machine's age, for any lifetime model.
 
-A machine that has lived through its first hours is safe for a long time, and saves there are wasted; near the
-provider's limit, and on a new machine, they are not. A fixed interval cannot be right for both. Where a new machine is
-better than the rest of this one's life, the programme gives it up.
+A machine that survived its first hours is safe for a long time, and checkpoints there are wasted; near the provider's
+limit, and on a new machine, they are not. A fixed interval cannot be right for both. Where a new machine is better than
+the rest of this one's lifetime, the schedule releases it.
 
-The paper's abstract promises such a programme and its text does not have it; this one is our own.
+The paper's abstract promises such a program and its text does not have it; this one is our own.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ QUANTUM_S = 300.0
 MOST_QUANTA = 144
 """Longer jobs are cut into coarser pieces: the time to solve grows with the square of their number."""
 OLDEST_S, AGES = 86400.0, 480
-"""Of programmes that are kept: where a provider has no limit, older machines are taken to be this old."""
-GIVE_UP = 0
+"""Of cached schedules: where a provider has no limit, older machines count as this old."""
+RELEASE = 0
 
 
 @dataclass(frozen=True)
 class Costs:
     save_s: float = 60.0
     restart_s: float = 120.0
-    """From a loss until a new machine works again: its coming up and the restore."""
+    """From a loss until a new machine trains: its start-up and the restore."""
 
     def __post_init__(self) -> None:
         if not (self.save_s >= 0 and self.restart_s >= 0):
@@ -41,7 +41,7 @@ class Costs:
 
 
 @dataclass(frozen=True, eq=False)
-class CheckpointProgramme:
+class CheckpointSchedule:
     """Answers for every amount of work up to the one it was solved for, and every age."""
 
     quantum_s: float
@@ -50,7 +50,7 @@ class CheckpointProgramme:
     expected_s: Floats
     """By quanta of work left and age in steps: seconds until the work is done."""
     quanta: NDArray[np.int32]
-    """Likewise: quanta to work until the next save, or `GIVE_UP`."""
+    """Likewise: quanta to work until the next save, or `RELEASE`."""
 
     def seconds(self, work_s: float, age_s: float = 0.0) -> float:
         """Expected time until so much work is done, beginning on a machine of this age."""
@@ -61,23 +61,9 @@ class CheckpointProgramme:
         return float((1 - share) * self.expected_s[low, age] + share * self.expected_s[high, age])
 
     def next_save_s(self, work_s: float, age_s: float) -> float | None:
-        """Work to do before the next save; all that is left means that none is needed. None: give the machine up."""
+        """Work to do before the next save; all that is left means that none is needed. None: release the machine."""
         quanta = int(self.quanta[self._quanta_left(work_s), self._age(age_s)])
-        return None if quanta == GIVE_UP else min(work_s, quanta * self.quantum_s)
-
-    def saves_s(self, work_s: float, age_s: float = 0.0) -> tuple[float, ...]:
-        """Seconds of work after which to save, as long as the machine lives; the last ends where it is done or given
-        up."""
-        saves: list[float] = []
-        done_s, age = 0.0, age_s
-        while work_s - done_s > 1e-6:
-            ahead_s = self.next_save_s(work_s - done_s, age)
-            if ahead_s is None or ahead_s >= work_s - done_s - 1e-6:
-                break
-            done_s += ahead_s
-            age += ahead_s + self.costs.save_s
-            saves.append(done_s)
-        return tuple(saves)
+        return None if quanta == RELEASE else min(work_s, quanta * self.quantum_s)
 
     def _quanta_left(self, work_s: float) -> int:
         return min(len(self.quanta) - 1, max(1, ceil(work_s / self.quantum_s - 1e-9)))
@@ -86,23 +72,23 @@ class CheckpointProgramme:
         return min(int(self.expected_s.shape[1]) - 1, max(0, round(age_s / self.step_s)))
 
 
-def programme_for(model: LifetimeModel, work_s: float, costs: Costs, machines: int = 1) -> CheckpointProgramme:
-    """For so many machines at once, of which the first to go ends the work of all. Solved for a little more work than
-    there is and kept, so that most questions find an answer that is there."""
+def schedule_for(model: LifetimeModel, work_s: float, costs: Costs, machines: int = 1) -> CheckpointSchedule:
+    """For so many machines at once, of which the first preempted ends the work of all. Solved for a little more work
+    than there is and cached, so that most calls find a solved schedule."""
     return _solved(model, 60.0 * 1.25 ** max(0, ceil(log(max(work_s, 60.0) / 60.0, 1.25))), costs, machines)
 
 
 @lru_cache(maxsize=64)
-def _solved(model: LifetimeModel, work_s: float, costs: Costs, machines: int) -> CheckpointProgramme:
+def _solved(model: LifetimeModel, work_s: float, costs: Costs, machines: int) -> CheckpointSchedule:
     until_s = max(OLDEST_S, 2.0 * work_s)
     return solve(SurvivalTable.of(model, until_s=until_s, step_s=until_s / AGES).together(machines), work_s, costs)
 
 
-def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointProgramme:
+def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointSchedule:
     """V(w, a) = min over k of: stay(a, x) + P(reaches) V(w - k, a + x) + P(lost) (restart + V(w, 0)), where x is k
     quanta and a save (none after the last). At age 0 V stands on both sides, and is solved for.
 
-    Where a machine is given up, V(w, a) = restart + V(w, 0).
+    Where a machine is released early, V(w, a) = restart + V(w, 0).
     """
     if not work_s > 0:
         raise SpecError(f"work_s={work_s!r} must be a positive number of seconds")
@@ -126,15 +112,15 @@ def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointPr
         values = spent + lost * anew
         best = values.argmin(axis=0)
         expected = np.minimum(values[best, np.arange(columns)], anew)
-        given_up = values.min(axis=0) >= anew
-        expected[0], given_up[0] = anew - costs.restart_s, False  # a new machine is not given up for a new machine
+        released = values.min(axis=0) >= anew
+        expected[0], released[0] = anew - costs.restart_s, False  # a new machine is not released for a new machine
         later.expected[row, :columns] = expected
-        quanta[row] = np.where(given_up, GIVE_UP, best + 1)
-    return CheckpointProgramme(quantum_s, lifetimes.step_s, costs, later.expected[:, :columns].copy(), quanta)
+        quanta[row] = np.where(released, RELEASE, best + 1)
+    return CheckpointSchedule(quantum_s, lifetimes.step_s, costs, later.expected[:, :columns].copy(), quanta)
 
 
 class _Later:
-    """V(w - k, a + x) for all k and a at once, without copying.
+    """V(w - k, a + x) for all k and a at once, without a copy.
 
     With k the work left falls by a row and the age grows by the same number of columns, so in memory the values wanted
     lie at equal distances: a view with its own strides finds them. Columns beyond the oldest age are never weighed: no
@@ -149,7 +135,7 @@ class _Later:
         self.expected = np.zeros((rows + 1, columns + rows * quantum + self._save + 2))
 
     def values(self, row: int) -> Floats:
-        """For k = 1 .. row, with `row` quanta of work left. After the last of them nothing is left to do."""
+        """For k = 1 .. row, with `row` quanta of work left. After the last of them no work is left."""
         if self._share:
             found: Floats = (1 - self._share) * self._shifted(row, 0) + self._share * self._shifted(row, 1)
             return found
@@ -162,5 +148,5 @@ class _Later:
 
 
 def young_daly_s(save_s: float, mean_life_s: float) -> float:
-    """The interval that is best if losses have no memory, to first order: what everybody uses."""
+    """interval = sqrt(2 * save_s * mean_life_s): optimal to first order for memoryless losses, the usual choice."""
     return sqrt(2.0 * save_s * mean_life_s)

@@ -1,4 +1,4 @@
-"""The families of lifetime models that have a formula. Each may have a limit; without one it goes on for ever."""
+"""Parametric families of lifetime models. Each may have a limit; without one it has no end (`limit_s` None)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoestring.errors import SpecError
 from shoestring.models.lifetimes.model import Floats, LifetimeModel, positive
 
 _TINY, _LARGE = 1e-12, 700.0
-"""Below the one, exp(x) - 1 is x; beyond the other, exp(x) is no number any more."""
+"""Below the first, exp(x) - 1 is x; beyond the second, exp(x) overflows."""
 
 
 def _log(x: Floats) -> Floats:
@@ -18,7 +18,7 @@ def _log(x: Floats) -> Floats:
 
 
 class Exponential(LifetimeModel, frozen=True, kw_only=True, tag="exponential"):
-    """No memory: an old machine is as likely to go as a young one."""
+    """S(t) = exp(-t / scale_s). No memory: an old machine is as likely to be preempted as a young one."""
 
     scale_s: float
 
@@ -40,7 +40,10 @@ class Exponential(LifetimeModel, frozen=True, kw_only=True, tag="exponential"):
 
 
 class Weibull(LifetimeModel, frozen=True, kw_only=True, tag="weibull"):
-    """With a shape below 1 young machines go first, above 1 old ones do. With a limit it is our default."""
+    """S(t) = exp(-(t / scale_s)^shape).
+
+    With a shape below 1 young machines are preempted first, above 1 old ones. With a limit it is our default.
+    """
 
     scale_s: float
     shape: float
@@ -68,7 +71,7 @@ class Weibull(LifetimeModel, frozen=True, kw_only=True, tag="weibull"):
 
 
 class ExponentiatedWeibull(LifetimeModel, frozen=True, kw_only=True, tag="exponentiated_weibull"):
-    """A Weibull's cdf to a power: the usual family for hazards that fall and then rise."""
+    """S(t) = 1 - (1 - exp(-(t / scale_s)^shape))^power: the usual family for hazards that fall and then rise."""
 
     scale_s: float
     shape: float
@@ -78,7 +81,7 @@ class ExponentiatedWeibull(LifetimeModel, frozen=True, kw_only=True, tag="expone
         positive(scale_s=self.scale_s, shape=self.shape, power=self.power)
 
     def _log_gone(self, log_x: Floats) -> Floats:
-        """The logarithm of the Weibull's cdf, which itself may be too small for a number while its power is not."""
+        """The logarithm of the Weibull's cdf: the cdf itself may underflow where its power does not."""
         z = np.exp(np.minimum(self.shape * log_x, _LARGE))
         return np.where(z < _TINY, self.shape * log_x, np.log(-np.expm1(-np.maximum(z, _TINY))))
 
@@ -102,7 +105,10 @@ class ExponentiatedWeibull(LifetimeModel, frozen=True, kw_only=True, tag="expone
 
 
 class GompertzMakeham(LifetimeModel, frozen=True, kw_only=True, tag="gompertz_makeham"):
-    """Chance at a constant rate, and ageing at one that grows: the hazard is 1/chance_s + exp(t/growth_s)/ageing_s."""
+    """S(t) = exp(-t / chance_s - growth_s / ageing_s * (exp(t / growth_s) - 1)).
+
+    Chance at a constant rate, and ageing at one that grows: the hazard is 1/chance_s + exp(t/growth_s)/ageing_s.
+    """
 
     chance_s: float
     ageing_s: float
@@ -123,7 +129,7 @@ class GompertzMakeham(LifetimeModel, frozen=True, kw_only=True, tag="gompertz_ma
 
 
 class Uniform(LifetimeModel, frozen=True, kw_only=True, tag="uniform"):
-    """Any age up to the highest is as likely."""
+    """S(t) = max(0, 1 - t / high_s): every age up to the highest is equally likely."""
 
     high_s: float
 
@@ -145,7 +151,10 @@ class Uniform(LifetimeModel, frozen=True, kw_only=True, tag="uniform"):
 
 
 class TwoPhase(LifetimeModel, frozen=True, kw_only=True, tag="two_phase"):
-    """Two kinds of machines, each without memory: a share goes early, the others live long."""
+    """S(t) = early_share * exp(-t / early_s) + (1 - early_share) * exp(-t / late_s).
+
+    Two kinds of machines, each without memory: a share is preempted early, the others late.
+    """
 
     early_share: float
     early_s: float
@@ -171,10 +180,12 @@ class TwoPhase(LifetimeModel, frozen=True, kw_only=True, tag="two_phase"):
 
 
 class Bathtub(LifetimeModel, frozen=True, kw_only=True, tag="bathtub"):
-    """The paper's two processes, early deaths and a rise towards the end.  Paper: SciSpot Eq. 1, made proper
+    """S(t) = 1 - G(t) / G(end_s), G(t) = exp((t - b_s) / tau2_s) - exp(-b_s / tau2_s) + 1 - exp(-t / tau1_s).
 
-    Differs from the paper: cut to ages from 0 to `end_s` and divided by what lies there, so that it is a cdf. The
-    scaling constant A falls out.
+    The paper's two processes, early deaths and a rise towards the end.  Paper: SciSpot Eq. 1, made proper
+
+    Differs from the paper: truncated to ages from 0 to `end_s` and normalised there, so that F = G / G(end_s) is a
+    cdf. The scaling constant A cancels.
     """
 
     tau1_s: float
@@ -189,7 +200,7 @@ class Bathtub(LifetimeModel, frozen=True, kw_only=True, tag="bathtub"):
         return float(self._gathered(np.array(self.end_s)))
 
     def _gathered(self, t: Floats) -> Floats:
-        """Eq. 1 over A, from 0 on."""
+        """G(t): Eq. 1 over A, less its value at 0."""
         before = np.exp(-self.b_s / self.tau2_s)
         gathered: Floats = np.exp((t - self.b_s) / self.tau2_s) - before - np.expm1(-t / self.tau1_s)
         return gathered

@@ -1,5 +1,5 @@
-"""Lifetime models by name, fitted to lifetimes: by likelihood, which counts machines that were given back as alive, or
-by least squares on those that were taken away, as the paper does."""
+"""Lifetime models by name, fitted to lifetimes: by likelihood, which counts released machines as censored, or by least
+squares on the preempted ones, as the paper does."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ Method = Literal["likelihood", "least_squares"]
 METHODS: tuple[Method, ...] = ("likelihood", "least_squares")
 
 DEFAULT, DEFAULT_WITHOUT_LIMIT = "weibull_atom", "weibull"
-"""Two parameters hold also where a few dozen machines are all that was seen; the mixture's three need hundreds."""
+"""Two parameters can be fitted to a few dozen machines; the mixture's three need hundreds."""
 LEAST_DEATHS = 5
-"""Fewer say next to nothing about two or three parameters."""
+"""Fewer cannot determine two or three parameters."""
 DEADLINE_WINDOW_S = HOUR_S
 """A death at the limit is one within the hour from it on: what a model without a step there must account for."""
 LEAST_CHANCE = 1e-9
-"""Of an hour. What a model holds to be impossible is charged as this, once it has happened."""
+"""Of an hour. An observed death that a model calls impossible gets this chance."""
 _FAR = 12.0
 """Parameters are searched as logarithms of hours, within e^-12 to e^12."""
 _HOPELESS = 1e9
-"""How bad parameters are for which a model has no number."""
+"""The loss of parameters for which a model is not finite."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """What fitting must know of a family. Parameters are unbounded numbers; `build` makes seconds of them."""
+    """How to fit a family. Parameters are unbounded numbers; `build` converts them to seconds."""
 
     build: Callable[[Floats, LifetimeRecords], LifetimeModel]
     starts: Callable[[LifetimeRecords], list[list[float]]]
-    """Where a search begins, each in turn; the best end counts."""
+    """Starting points of the search; the best result counts."""
     needs_limit: bool = False
     by: Method = "likelihood"
 
@@ -60,12 +60,12 @@ def _seconds(logarithm: float) -> float:
 
 
 def _mean_h(seen: LifetimeRecords) -> float:
-    """Hours of exposure for each death, as a logarithm: where every search for a scale begins."""
-    return float(np.log(seen.seconds.sum() / seen.taken.sum() / HOUR_S))
+    """Hours of exposure per death, as a logarithm: where every search for a scale begins."""
+    return float(np.log(seen.seconds.sum() / seen.revoked.sum() / HOUR_S))
 
 
 def _end_s(seen: LifetimeRecords) -> float:
-    """An age that nobody gets older than."""
+    """An age that no machine exceeds."""
     longest = float(seen.seconds.max())
     return max(longest + 1.0, 0.0 if seen.limit_s is None else seen.limit_s + DEADLINE_WINDOW_S)
 
@@ -99,7 +99,7 @@ FAMILIES: Mapping[str, Family] = {
                 A=float(np.exp(p[0])), tau1_s=_seconds(p[1]), tau2_s=_seconds(p[2]), b_s=_seconds(p[3])
             )
         ),
-        # the fits that the paper calls typical
+        # typical fits according to the paper
         lambda seen: [[float(np.log(0.45)), 0.0, float(np.log(0.8)), _end_h(seen)]],
         by="least_squares",
     ),
@@ -150,32 +150,32 @@ def require_known(name: str) -> None:
 
 
 def fit(name: str, seen: LifetimeRecords, by: Method | None = None) -> LifetimeModel:
-    """The model of this name that suits these machines best. `by` is the likelihood, but for the printed one."""
+    """The model of this name that fits these machines best. `by` defaults to likelihood, but for the printed model."""
     require_known(name)
-    if seen.taken.sum() < LEAST_DEATHS:
+    if seen.revoked.sum() < LEAST_DEATHS:
         raise DataError(
-            f"{int(seen.taken.sum())} of {len(seen)} machines were taken away: too few to learn from",
+            f"{int(seen.revoked.sum())} of {len(seen)} machines were preempted: too few to learn from",
             hint=f"at least {LEAST_DEATHS} are needed",
         )
     if name == KAPLAN_MEIER:
         if by == "least_squares":
-            raise SpecError("kaplan_meier has nothing to fit by least squares", hint="it counts; leave --by out")
-        return KaplanMeier.of(seen.seconds, seen.taken, seen.limit_s)
+            raise SpecError("kaplan_meier has no parameters to fit by least squares", hint="leave --by out")
+        return KaplanMeier.of(seen.seconds, seen.revoked, seen.limit_s)
     family = FAMILIES[name]
     if family.needs_limit and seen.limit_s is None:
         raise SpecError(
-            f"{name} needs the age at which the provider takes every machine back",
-            hint=f"say it (--limit 24h), or choose a model without one, such as {DEFAULT_WITHOUT_LIMIT}",
+            f"{name} needs the age at which the provider preempts every machine",
+            hint=f"give it (--limit 24h), or choose a model without one, such as {DEFAULT_WITHOUT_LIMIT}",
         )
     return _least_squares(family, seen) if (by or family.by) == "least_squares" else _most_likely(family, seen)
 
 
 # -- likelihood --------------------------------------------------------------------------------------------------------
 def log_likelihoods(model: LifetimeModel, seen: LifetimeRecords) -> Floats:
-    """How well a model foretold the life of each machine, in nats; ages are in hours.
+    """Log-likelihood of each machine's lifetime, in nats; ages are in hours.
 
-    Taken before the limit: the density. Taken at the limit: the chance to go within the hour from it on. Not taken:
-    the chance to get that old. So a model with a step at the limit and one without can be compared.
+    Preempted before the limit: ln f(t). Preempted at the limit: ln of the chance to end within the hour from it on.
+    Censored (not preempted): ln S(t). So a model with a step at the limit and one without can be compared.
     """
     limit_s = np.inf if seen.limit_s is None else seen.limit_s
     chance = model.reached(np.minimum(seen.seconds, limit_s))
@@ -187,19 +187,19 @@ def log_likelihoods(model: LifetimeModel, seen: LifetimeRecords) -> Floats:
 
 
 def _most_likely(family: Family, seen: LifetimeRecords) -> LifetimeModel:
-    def surprise(parameters: Floats) -> float:
-        with np.errstate(all="ignore"):  # searches go where numbers end
+    def loss(parameters: Floats) -> float:
+        with np.errstate(all="ignore"):  # searches reach parameters that overflow
             mean = float(log_likelihoods(family.build(parameters, seen), seen).mean())
         return -mean if math.isfinite(mean) else _HOPELESS
 
-    ends = [_searched(surprise, np.array(start)) for start in family.starts(seen)]
-    return family.build(min(ends, key=surprise), seen)
+    ends = [_searched(loss, np.array(start)) for start in family.starts(seen)]
+    return family.build(min(ends, key=loss), seen)
 
 
-def _searched(surprise: Callable[[Floats], float], start: Floats) -> Floats:
-    """Nelder and Mead's simplex: parameters are few, and a likelihood may have an edge (the end of a uniform)."""
+def _searched(loss: Callable[[Floats], float], start: Floats) -> Floats:
+    """Nelder-Mead: parameters are few, and a likelihood may have an edge (the end of a uniform)."""
     found = optimize.minimize(
-        surprise,
+        loss,
         np.clip(start, -_FAR, _FAR),
         method="Nelder-Mead",
         bounds=[(-_FAR, _FAR)] * len(start),
@@ -211,17 +211,17 @@ def _searched(surprise: Callable[[Floats], float], start: Floats) -> Floats:
 
 # -- least squares -----------------------------------------------------------------------------------------------------
 def _least_squares(family: Family, seen: LifetimeRecords) -> LifetimeModel:
-    """The cdf nearest to the share of taken machines that were gone by each age.  Paper: SciSpot section 3.2.1
+    """The cdf nearest to the share of preempted machines that were gone by each age.  Paper: SciSpot section 3.2.1
 
-    Machines that were not taken away are left out, as in the paper, so early deaths count for too much.
+    Machines that were not preempted are left out, as in the paper, so early deaths count for too much.
     """
-    ages = np.sort(seen.seconds[seen.taken])
+    ages = np.sort(seen.seconds[seen.revoked])
     shares = np.arange(1, len(ages) + 1) / len(ages)
 
-    def misses(parameters: Floats) -> Floats:
+    def residuals(parameters: Floats) -> Floats:
         with np.errstate(all="ignore"):
             gone = family.build(np.clip(parameters, -_FAR, _FAR), seen).cdf(ages)
         return np.nan_to_num(gone, nan=_HOPELESS) - shares
 
-    found = [optimize.least_squares(misses, start, method="dogbox") for start in family.starts(seen)]
+    found = [optimize.least_squares(residuals, start, method="dogbox") for start in family.starts(seen)]
     return family.build(np.clip(min(found, key=lambda one: float(one.cost)).x, -_FAR, _FAR), seen)

@@ -1,4 +1,4 @@
-"""Lifetimes from one's own runs: every revocable machine of a journal, and how it ended."""
+"""Lifetimes from the user's own runs: every spot machine of a journal, and how it ended."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class _Held:
     offer: Offer
     granted_at: float | None = None
     ended_at: float | None = None
-    taken: bool = False
+    revoked: bool = False
 
 
-def machines_seen(entries: Iterable[Entry]) -> Iterator[LifetimeRecord]:
-    """The revocable machines of a run, counted from the moment they were granted.
+def lifetimes_of_run(entries: Iterable[Entry]) -> Iterator[LifetimeRecord]:
+    """The spot machines of a run, with ages from the grant.
 
-    Taken: revoked, or gone without a word. Machines that were given back or whose prepaid time ended lived at least
-    that long, and so did those that are held still. Our own machines are not for sale and tell nothing.
+    Preempted: revoked, or lost without notice. Machines that were released, whose prepaid time ended, or that are
+    still held are censored: their lifetime is at least that. Local machines are not for sale and are left out.
     """
     limits: dict[Offer, float | None] = {}
     held: dict[LeaseId, _Held] = {}
@@ -37,7 +37,7 @@ def machines_seen(entries: Iterable[Entry]) -> Iterator[LifetimeRecord]:
             case LeaseGranted(lease=lease, at=at) if lease in held and held[lease].ended_at is None:
                 held[lease].granted_at = at
             case LeaseEnded(lease=lease, at=at, cause=cause) if lease in held and held[lease].ended_at is None:
-                held[lease].ended_at, held[lease].taken = at, cause in ("revoked", "lost")
+                held[lease].ended_at, held[lease].revoked = at, cause in ("revoked", "lost")
         for decision in entry.decisions:
             if isinstance(decision, RequestLease) and decision.offer.spot and decision.offer.provider != LOCAL:
                 held[decision.lease] = _Held(decision.offer)
@@ -45,7 +45,7 @@ def machines_seen(entries: Iterable[Entry]) -> Iterator[LifetimeRecord]:
         if machine.granted_at is not None:
             yield LifetimeRecord(
                 seconds=max(0.0, (now if machine.ended_at is None else machine.ended_at) - machine.granted_at),
-                taken=machine.taken,
+                revoked=machine.revoked,
                 machine=machine.offer.machine,
                 zone=machine.offer.zone,
                 launched_at=machine.granted_at,

@@ -1,7 +1,7 @@
-"""Machines of a type, of a zone, launched at night, or one's own: each kind a multiple of the pooled hazard.
+"""Machines of a type, of a zone, launched at night, or the user's own: each group a multiple of the pooled hazard.
 
-One mechanism for all of them. A kind that saw as many deaths as the pooled model expected of it has the multiplier 1.
-Where little was seen the multiplier stays near 1: its prior is a Gamma distribution of mean 1, worth `strength` deaths.
+One mechanism for all of them. A group with as many deaths as the pooled model expected of it has the multiplier 1.
+With little data the multiplier stays near 1: its prior is a Gamma distribution of mean 1, worth `strength` deaths.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ UTC_OFFSET_H = {
     "australia": 10.0,
     "af": 2.0,
 }
-"""Hours that clocks are ahead of UTC, by the beginning of a zone's name: good enough to tell day from night."""
+"""Hours that clocks are ahead of UTC, by the prefix of a zone's name: good enough to tell day from night."""
 
 OWN_STRENGTH = 10.0
-"""A user's machines move the published figures half of the way once ten deaths of theirs were to be expected."""
+"""The user's machines count as much as the published data once ten deaths of theirs were expected."""
 _STRENGTHS = (1.0, 1e4)
 _ROUNDS = 30
 _MOST_EXPECTED = 20.0
 
 
 class LifetimeGroup(Fact, frozen=True, kw_only=True):
-    """What was seen of one kind of machine."""
+    """What was observed of one group of machines."""
 
     deaths: float
     """Before the limit."""
     expected: float
-    """Deaths that were to be expected of it: the cumulative hazard of all its machines."""
+    """Expected deaths: the cumulative hazard of all its machines."""
 
     def __post_init__(self) -> None:
         if not (self.deaths >= 0.0 and self.expected >= 0.0):
@@ -68,7 +68,7 @@ class LifetimeGroup(Fact, frozen=True, kw_only=True):
 
 
 class LifetimeGroups(Fact, frozen=True, kw_only=True):
-    """All kinds that one trait tells apart."""
+    """All groups that one trait tells apart."""
 
     trait: Trait
     strength: float
@@ -78,18 +78,18 @@ class LifetimeGroups(Fact, frozen=True, kw_only=True):
         positive(strength=self.strength)
 
     def multiplier(self, name: str | None) -> float:
-        """1 for a kind that nobody has seen."""
-        kind = None if name is None else self.kinds.get(name)
-        return 1.0 if kind is None else shrunk(kind.deaths, kind.expected, self.strength)
+        """1 for a group without data."""
+        group = None if name is None else self.kinds.get(name)
+        return 1.0 if group is None else shrunk(group.deaths, group.expected, self.strength)
 
 
 def shrunk(deaths: float, expected: float, strength: float) -> float:
-    """The mean of the multiplier, given what was seen, with a Gamma prior of mean 1."""
+    """(strength + deaths) / (strength + expected): posterior mean of the multiplier, with a Gamma prior of mean 1."""
     return (strength + deaths) / (strength + expected)
 
 
 class ScaledHazard(LifetimeModel, frozen=True, kw_only=True, tag="scaled"):
-    """A model whose machines die so many times as fast; the limit stays where it is."""
+    """S(t) = S_base(t)^multiplier: proportional hazards, `multiplier` times that of `base`. The limit is unchanged."""
 
     base: LifetimeModel
     multiplier: float
@@ -115,12 +115,12 @@ def scaled(model: LifetimeModel, multiplier: float) -> LifetimeModel:
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
-def kinds_of(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUNDS) -> tuple[LifetimeGroups, ...]:
-    """Multipliers of machine types, zones and times of launch: each trait is learned beside the others, in turns, so
+def fit_groups(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUNDS) -> tuple[LifetimeGroups, ...]:
+    """Multipliers of machine types, zones and times of launch: each trait is fitted given the others, in turns, so
     that a zone full of large machines is not blamed for their size.
 
-    For each trait all kinds together have as many deaths as are expected of them. Otherwise two traits could drift
-    apart, one up and the other down, and a kind that was never seen, which has 1, would be out of line.
+    For each trait all groups together have as many deaths as are expected of them. Otherwise two traits could drift
+    apart, one up and the other down, and a group without data, which has 1, would be out of line.
     """
     exposure, died = _exposure(model, _before_limit(seen)), seen.by_chance.astype(np.float64)
     names = {trait: trait_names(seen, trait) for trait in TRAITS}
@@ -133,7 +133,7 @@ def kinds_of(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUNDS)
                     others *= [found[other].multiplier(name) for name in names[other]]
             expected = exposure * others
             fair = died.sum() / expected.sum() if expected.sum() > 0.0 else 1.0
-            found[trait] = _kinds(trait, names[trait], died, expected * fair)
+            found[trait] = _groups(trait, names[trait], died, expected * fair)
     return tuple(found[trait] for trait in TRAITS)
 
 
@@ -142,49 +142,49 @@ def _before_limit(seen: LifetimeRecords) -> Floats:
 
 
 def _exposure(model: LifetimeModel, ages: Floats) -> Floats:
-    """Deaths to expect of machines that got this old. A model may hold such an age to be impossible: no machine counts
-    for more than twenty deaths."""
+    """Expected deaths of machines of these ages. A model may call such an age impossible: a machine counts for at most
+    twenty deaths."""
     return np.minimum(model.cumulative_hazard(ages), _MOST_EXPECTED)
 
 
-def _kinds(trait: Trait, names: Sequence[str | None], died: Floats, expected: Floats) -> LifetimeGroups:
+def _groups(trait: Trait, names: Sequence[str | None], died: Floats, expected: Floats) -> LifetimeGroups:
     known = sorted({name for name in names if name})
     rows = {name: np.array([one == name for one in names]) for name in known}
     kinds = {
         name: LifetimeGroup(deaths=float(died[r].sum()), expected=float(expected[r].sum())) for name, r in rows.items()
     }
-    return LifetimeGroups(trait=trait, strength=likely_strength(list(kinds.values())), kinds=kinds)
+    return LifetimeGroups(trait=trait, strength=fitted_strength(list(kinds.values())), kinds=kinds)
 
 
-def likely_strength(kinds: Sequence[LifetimeGroup]) -> float:
-    """How much alike kinds are, as they themselves tell: the strength under which their deaths are likeliest.
+def fitted_strength(kinds: Sequence[LifetimeGroup]) -> float:
+    """How alike the groups are: the strength of maximum likelihood, given their deaths.
 
-    Given a strength, the deaths of a kind are negative binomial. Kinds that differ no more than chance would have them
-    get the largest strength there is.
+    Given a strength, the deaths of a group are negative binomial. Groups that differ no more than by chance get the
+    largest strength.
     """
     if len(kinds) < 2:
         return _STRENGTHS[1]
     d, e = np.array([kind.deaths for kind in kinds]), np.array([kind.expected for kind in kinds])
 
-    def surprise(log_strength: float) -> float:
+    def loss(log_strength: float) -> float:
         a = math.exp(log_strength)
         each = special.gammaln(a + d) - special.gammaln(a) + a * math.log(a) - (a + d) * np.log(a + e)
         return -float(np.sum(each))
 
     low, high = (math.log(strength) for strength in _STRENGTHS)
-    found = optimize.minimize_scalar(surprise, bounds=(low, high), method="bounded")
+    found = optimize.minimize_scalar(loss, bounds=(low, high), method="bounded")
     return math.exp(float(found.x))
 
 
 def trait_names(seen: LifetimeRecords, trait: Trait) -> list[str | None]:
-    """Of which kind each machine is; None where that is not known."""
+    """The group of each machine; None where it is not known."""
     if trait == "time":
         return [time_of_day(at, zone) for at, zone in zip(seen.launched_at.tolist(), seen.zone, strict=True)]
     return [name or None for name in (seen.machine if trait == "machine" else seen.zone)]
 
 
 def time_of_day(launched_at: float, zone: str) -> str | None:
-    """Day or night where the machine stands, when it was launched. Zones that are not known are taken for UTC's."""
+    """Day or night, in local time, at the launch. Unknown zones count as UTC."""
     if math.isnan(launched_at):
         return None
     longest = max((start for start in UTC_OFFSET_H if zone.startswith(start)), key=len, default="")
@@ -192,9 +192,9 @@ def time_of_day(launched_at: float, zone: str) -> str | None:
     return DAY if DAY_HOURS[0] <= hour < DAY_HOURS[1] else NIGHT
 
 
-# -- one's own machines ------------------------------------------------------------------------------------------------
-def own_kind(expected_of: Sequence[LifetimeModel], seen: LifetimeRecords) -> LifetimeGroup:
-    """What a user's own machines came to, against what the model of each would have expected of it."""
+# -- the user's machines -----------------------------------------------------------------------------------------------
+def own_group(expected_of: Sequence[LifetimeModel], seen: LifetimeRecords) -> LifetimeGroup:
+    """Deaths of the user's own machines, against those that the model of each would have expected."""
     if len(expected_of) != len(seen):
         raise SpecError(f"{len(expected_of)} models for {len(seen)} machines", hint="give one for each")
     ages = zip(expected_of, _before_limit(seen).tolist(), strict=True)
@@ -209,13 +209,13 @@ def multiplier_in_run(
     now: float,
     strength: float = OWN_STRENGTH,
 ) -> float:
-    """What a run has seen of revocable machines so far, as a multiplier: for policies, from `view.leases.values()` and
+    """The spot machines of a run so far, as a multiplier: for policies, from `view.leases.values()` and
     `view.accounts`.
 
-    Machines that are held count with their ages. Of those that ended, accounts know only how many, how long together
-    and how many were taken, so all of an offer are counted with their mean age. Where the hazard falls with age that
-    expects too many deaths, so the multiplier errs towards 1 or below. A journal knows
-    all ages: see `lifetime_seen.machines_seen`.
+    Machines that are held count with their ages. Of those that ended, accounts know only the number, the total time
+    and the number preempted, so all of an offer count with their mean age. Where the hazard falls with age that
+    expects too many deaths, so the multiplier errs towards 1 or below. A journal knows all ages: see
+    `from_journal.lifetimes_of_run`.
     """
     deaths, expected = 0.0, 0.0
     for offer, account in accounts.items():

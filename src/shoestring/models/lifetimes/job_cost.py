@@ -1,8 +1,8 @@
-"""Which machines, and how many of them, for the jobs of a bag: the least expected dollars for a job.
+"""Which machines, and how many of them, for the jobs of a bag: the least expected dollars per job.
 
-Small machines are cheap to lose but need more of them, and a gang ends with the first to go; large ones save talking to
-each other and are taken away more often. What the job itself takes on each is not known beforehand: the first jobs of
-a bag try the candidates that could still turn out best, and the others follow.
+Small machines are cheap to lose, but a job needs more of them, and a gang ends with the first preemption; large ones
+save communication and are preempted more often. How long the job takes on each is not known beforehand: the first jobs
+of a bag try the candidates that could still be best, and the others use what they found.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def job_usd(
     restart_s: float = 0.0,
     paid_start_s: float = 0.0,
 ) -> float:
-    """Expected dollars for a job that takes `work_s` on so many machines if none is lost. `lives` None: they stay.
+    """usd = machines * usd_per_hour * E[makespan] / 3600, for a job that takes `work_s` if no machine is lost.
 
-    Infinite where no gang lives as long as the job.  Paper: SciSpot Eq. 11, corrected
+    `lifetimes` None: they are not preempted. Infinite where no gang lasts as long as the job.  Paper: SciSpot Eq. 11,
+    corrected
 
-    Differs from the paper: the first machine of a gang to go ends it for all, any number of times.
+    Differs from the paper: the first preemption in a gang ends it for all, any number of times.
     """
     paid_s = paid_start_s + work_s
     if lifetimes is not None:
@@ -41,21 +42,21 @@ def job_usd(
 
 @lru_cache(maxsize=4096)
 def _longer(lifetimes: LifetimeModel, machines: int, paid_s: float, restart_s: float) -> float:
-    """How many times as long it takes with losses. Kept: a bag asks of the same machines again and again, and a
-    thousandth more work changes nothing."""
+    """How many times as long it takes with losses. Cached: a bag has the same machines again and again, and a
+    thousandth more work makes no difference."""
     gang = SurvivalTable.of(lifetimes, until_s=paid_s).together(machines)
     return float(makespan_s(gang, paid_s, restart_s=restart_s)) / paid_s
 
 
 def printed_job_usd(machines: int, usd_per_hour: float, work_s: float, lifetimes: LifetimeModel) -> float:
-    """One loss at most, of a gang that fails as one machine does.  Paper: SciSpot Eq. 11"""
+    """At most one loss, and a gang fails as one machine does.  Paper: SciSpot Eq. 11"""
     alone = SurvivalTable.of(lifetimes, until_s=work_s)
     return machines * usd_per_hour * float(printed_makespan_s(alone, work_s)) / HOUR_S
 
 
 @dataclass(frozen=True)
 class Prospect:
-    """A candidate in dollars a job: what is expected, and what it would be if jobs run well there."""
+    """A candidate in dollars per job: expected, and if jobs run well there."""
 
     expected_usd: float
     hoped_usd: float
@@ -63,7 +64,7 @@ class Prospect:
 
 
 def next_to_use(prospects: Sequence[Prospect], jobs_left: int) -> int:
-    """Which candidate the next job goes to: the cheapest, or one that is worth a try."""
+    """Which candidate the next job uses: the cheapest, or one that is worth a try."""
     best = min(range(len(prospects)), key=lambda at: (prospects[at].expected_usd, at))
     worth = [_worth_usd(it, prospects[best].expected_usd, jobs_left) for it in prospects]
     tried_next = max(range(len(prospects)), key=lambda at: (worth[at], -at))
@@ -71,7 +72,7 @@ def next_to_use(prospects: Sequence[Prospect], jobs_left: int) -> int:
 
 
 def _worth_usd(candidate: Prospect, known_usd: float, jobs_left: int) -> float:
-    """What a try may save on all jobs after it, less what it is expected to cost more on this one."""
+    """What a try may save on all later jobs, less its expected extra cost on this one."""
     if candidate.tried:
         return 0.0
     return (known_usd - candidate.hoped_usd) * (jobs_left - 1) - (candidate.expected_usd - known_usd)

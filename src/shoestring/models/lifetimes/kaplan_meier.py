@@ -1,4 +1,4 @@
-"""What was seen, without a formula: the Kaplan-Meier estimate, which counts machines that were given back as alive."""
+"""The Kaplan-Meier estimate: no parameters, and released machines are censored."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from shoestring.models.lifetimes.model import Floats, LifetimeModel
 Flags = NDArray[np.bool_]
 
 
-def product_limit(seconds: Floats, taken: Flags) -> tuple[Floats, Floats]:
-    """Ages at which machines were taken away, ascending, and the share that is still there right after each.
+def product_limit(seconds: Floats, revoked: Flags) -> tuple[Floats, Floats]:
+    """S(t) = product over ages t_i <= t of (1 - deaths_i / at_risk_i): the ages, ascending, and S right after each.
 
-    A machine that was given back at an age (`taken` false) counts among those at risk up to that age, inclusive.
+    A machine that was released at an age (`revoked` false) is at risk up to that age, inclusive.
     """
-    ages, deaths = np.unique(seconds[taken], return_counts=True)
+    ages, deaths = np.unique(seconds[revoked], return_counts=True)
     at_risk = len(seconds) - np.searchsorted(np.sort(seconds), ages, side="left")
     return ages, np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
 
 
 class KaplanMeier(LifetimeModel, frozen=True, kw_only=True, tag="kaplan_meier"):
-    """The estimate as a model: right at every age of a death, straight in between.
+    """S(t) = product over t_i <= t of (1 - deaths_i / at_risk_i) at the ages of deaths, linear in between.
 
-    Straight lines give it a density, and lifetimes drawn from it are not only those that were seen. From the last death
-    to the oldest machine it is level. Older ones go at `later_per_s`, the deaths per second of all machines together:
-    nothing else is known.
+    Straight lines give it a density, and lifetimes sampled from it are not only the observed ones. From the last death
+    to the oldest machine it is level. After that S falls at the rate `later_per_s`, the deaths per second of all
+    machines together: nothing else is known.
     """
 
     ages_s: tuple[float, ...]
@@ -42,9 +42,9 @@ class KaplanMeier(LifetimeModel, frozen=True, kw_only=True, tag="kaplan_meier"):
             raise DataError("a Kaplan-Meier model needs survivals from 0 to 1 and a positive rate for later")
 
     @staticmethod
-    def of(seconds: Floats, taken: Flags, limit_s: float | None) -> KaplanMeier:
-        """From lifetimes; deaths at the limit or later are the limit's, and are left to it."""
-        by_chance = taken if limit_s is None else taken & (seconds < limit_s)
+    def of(seconds: Floats, revoked: Flags, limit_s: float | None) -> KaplanMeier:
+        """From lifetimes; deaths at the limit or later are left to the limit."""
+        by_chance = revoked if limit_s is None else revoked & (seconds < limit_s)
         ages, alive = product_limit(seconds, by_chance)
         lived = seconds if limit_s is None else np.minimum(seconds, limit_s)
         oldest_s = float(lived.max())
@@ -54,7 +54,7 @@ class KaplanMeier(LifetimeModel, frozen=True, kw_only=True, tag="kaplan_meier"):
             limit_s=limit_s,
             ages_s=tuple(ages.tolist()),
             survivals=tuple(alive.tolist()),
-            # half a death where there was none: nobody lives for ever
+            # half a death where there was none: no machine lasts for ever
             later_per_s=max(float(by_chance.sum()), 0.5) / max(float(lived.sum()), 1.0),
         )
 

@@ -1,10 +1,10 @@
-"""LifetimeModel: how long does a machine live? One interface for all families, and the arithmetic that they share.
+"""LifetimeModel: how long until a machine is preempted? One interface for all families, and their shared arithmetic.
 
-Times are seconds, ages count from the launch. All methods but `mean_s` and `sample` take numbers or arrays, and answer
-with arrays of that shape.
+Times are seconds, ages count from the launch. All methods but `mean_s` and `sample` take numbers or arrays, and return
+arrays of that shape.
 
-A provider may take every machine back at a certain age (`limit_s`). A family says how machines go before that; whatever
-is left goes at the limit, all at once: the cdf has a step there, and the density, which cannot show it, ends.
+A provider may preempt every machine at a certain age (`limit_s`). A family gives the distribution before that; all
+machines that are left end at the limit: the cdf has a step there, and the density, which cannot show it, ends.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from shoestring.kernel.types import Fact
 Floats = NDArray[np.float64]
 
 HOUR_S = 3600.0
-_AS_GOOD_AS_NOBODY = 1e-12
-"""The share of machines whose lives an integral without an end may leave out."""
+_NEGLIGIBLE = 1e-12
+"""The share of the longest lifetimes that an integral to infinity may leave out."""
 _DOUBLINGS, _HALVINGS = 200, 64
 _PANELS, _NODES_EACH = 16, 12
 
@@ -30,9 +30,9 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
     """Base of all families. Frozen and hashable, so that tables made from a model can be cached by it."""
 
     limit_s: float | None = None
-    """The provider's deadline: machines that reach this age go then. None: there is none."""
+    """Maximum lifetime: machines that reach this age are preempted. None: there is no limit."""
 
-    # -- what a family tells: of ages from 0 on, as if there were no limit -------------------------------------------
+    # -- what a family defines: for ages from 0 on, as if there were no limit ----------------------------------------
     def _survival(self, t: Floats) -> Floats:
         raise NotImplementedError
 
@@ -40,46 +40,46 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
         raise NotImplementedError
 
     def _lived_s(self, begin: Floats, end: Floats) -> Floats:
-        """The integral of the survival function between two ages. Families that know it in closed form say so."""
-        far = self._age_when(np.array(_AS_GOOD_AS_NOBODY)) if np.any(np.isinf(end)) else np.inf
+        """The integral of the survival function between two ages. Families with a closed form override it."""
+        far = self._age_when(np.array(_NEGLIGIBLE)) if np.any(np.isinf(end)) else np.inf
         return _integral(self, np.minimum(begin, far), np.minimum(end, far))
 
     def _age_when(self, alive: Floats) -> Floats:
-        """The age at which only this share is left. Families that know it in closed form say so."""
+        """The age at which only this share is left. Families with a closed form override it."""
         return _bisected(self, alive)
 
-    # -- what everybody asks -----------------------------------------------------------------------------------------
+    # -- the public interface ----------------------------------------------------------------------------------------
     def survival(self, age_s: ArrayLike) -> Floats:
-        """The chance that a machine is still there at this age."""
+        """S(t) = P(T > t): the chance that a machine is still there at this age."""
         t = np.asarray(age_s, dtype=np.float64)
         alive = self._survival(np.maximum(t, 0.0))
         return alive if self.limit_s is None else np.where(t < self.limit_s, alive, 0.0)
 
     def cdf(self, age_s: ArrayLike) -> Floats:
-        """The chance that a machine is gone by this age."""
+        """F(t) = 1 - S(t): the chance that a machine is gone by this age."""
         return 1.0 - self.survival(age_s)
 
     def reached(self, age_s: ArrayLike) -> Floats:
-        """The chance that a machine gets this old. Those that go at the limit have reached it, but not survived it."""
+        """P(T >= t): the chance that a machine reaches this age. Those that end at the limit have reached it."""
         t = np.asarray(age_s, dtype=np.float64)
         alive = self._survival(np.maximum(t, 0.0))
         return alive if self.limit_s is None else np.where(t <= self.limit_s, alive, 0.0)
 
     def density(self, age_s: ArrayLike) -> Floats:
-        """Deaths per second among all that were launched; what goes at the limit is not in it."""
+        """f(t) = -S'(t): deaths per second among all that were launched, without the step at the limit."""
         t = np.asarray(age_s, dtype=np.float64)
         known = t >= 0.0 if self.limit_s is None else (t >= 0.0) & (t < self.limit_s)
         return np.where(known, self._density(np.maximum(t, 0.0)), 0.0)
 
     def hazard(self, age_s: ArrayLike) -> Floats:
-        """Deaths per second among those that are still there; infinite once nobody is.  Paper: SciSpot Eq. 4"""
+        """h(t) = f(t) / S(t): deaths per second among those left; infinite once none is.  Paper: SciSpot Eq. 4"""
         alive, dying = self.survival(age_s), self.density(age_s)
         return _over(dying, alive, np.inf)
 
     def cumulative_hazard(self, age_s: ArrayLike) -> Floats:
-        """The hazard gathered up to this age, without the step at the limit: what the machine was exposed to by chance.
+        """H(t) = -ln S(t), without the step at the limit.
 
-        Summed over machines it is the number of deaths before the limit that one would have expected.
+        Summed over machines it is the expected number of deaths before the limit.
         """
         t = np.maximum(np.asarray(age_s, dtype=np.float64), 0.0)
         with np.errstate(divide="ignore"):
@@ -87,13 +87,13 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
         return gathered
 
     def failure_within(self, work_s: ArrayLike, age_s: ArrayLike = 0.0) -> Floats:
-        """The chance that a machine of this age is gone before so much work is done; 1 if it cannot be that old."""
+        """1 - S(age + work) / S(age): the chance of preemption before the work is done; 1 where S(age) = 0."""
         return 1.0 - self._chance_to_last(work_s, age_s)
 
     def expected_stay_s(self, work_s: ArrayLike, age_s: ArrayLike = 0.0) -> Floats:
-        """How much of the next `work_s` a machine of this age is there for, on average.
+        """E[min(T - age, work) | T > age]: how much of the next `work_s` a machine of this age is there for.
 
-        With `work_s` infinite that is how long it has left to live.
+        With `work_s` infinite that is the mean residual life.
         """
         t = np.maximum(np.asarray(age_s, dtype=np.float64), 0.0)
         begin, end = np.broadcast_arrays(t, t + np.asarray(work_s, dtype=np.float64))
@@ -103,7 +103,7 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
         return _over(np.maximum(self._lived_s(begin, end), 0.0), alive, 0.0)
 
     def expected_loss_s(self, work_s: ArrayLike, age_s: ArrayLike = 0.0) -> Floats:
-        """Time spent in vain, on average, if work that needs `work_s` in one piece is begun at this age, once.
+        """Expected time lost if work that needs `work_s` in one piece is begun at this age, once.
 
         The mean over all outcomes, with 0 where the machine stays; over `failure_within` it is the mean of a failure.
         """
@@ -112,7 +112,7 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
         return np.maximum(loss, 0.0)
 
     def mean_s(self) -> float:
-        """The expected lifetime, all machines and the limit counted.  Paper: SciSpot Eq. 3, corrected
+        """E[T] = integral of S(t) from 0 to limit_s.  Paper: SciSpot Eq. 3, corrected
 
         Differs from the paper: the integral of the survival function. The printed one weighs ages by a density that
         does not integrate to 1.
@@ -120,12 +120,12 @@ class LifetimeModel(Fact, frozen=True, kw_only=True, tag_field="family"):
         return float(self._lived_s(np.array(0.0), np.array(np.inf if self.limit_s is None else self.limit_s)))
 
     def quantile(self, share: ArrayLike) -> Floats:
-        """The age by which this share of machines is gone."""
+        """F^-1(share): the age by which this share of machines is gone."""
         age = self._age_when(1.0 - np.asarray(share, dtype=np.float64))
         return age if self.limit_s is None else np.minimum(age, self.limit_s)
 
     def sample(self, rng: Random) -> float:
-        """A lifetime to play: a model is a `market.lifetimes.Lifetime`."""
+        """A lifetime sampled at random: a model is a `market.simulated.lifetimes.Lifetime`."""
         return float(self.quantile(rng.random()))
 
     def _chance_to_last(self, work_s: ArrayLike, age_s: ArrayLike) -> Floats:
@@ -140,8 +140,8 @@ def positive(**parameters: float) -> None:
             raise SpecError(f"{name}={value!r} of a lifetime model must be a positive number")
 
 
-def _over(some: Floats, alive: Floats, if_nobody: float) -> Floats:
-    found = np.full(np.shape(alive), if_nobody)
+def _over(some: Floats, alive: Floats, if_none: float) -> Floats:
+    found = np.full(np.shape(alive), if_none)
     np.divide(some, alive, out=found, where=alive > 0.0)
     return found
 
@@ -158,7 +158,7 @@ def _integral(model: LifetimeModel, begin: Floats, end: Floats) -> Floats:
 
 
 def _bisected(model: LifetimeModel, alive: Floats) -> Floats:
-    """Doubles an age until no more than this share is left, then halves the doubt. What never comes is at infinity."""
+    """Doubles an age until no more than this share is left, then bisects. Infinite if the share is never reached."""
     high = np.full(np.shape(alive), 1.0)
     for _ in range(_DOUBLINGS):
         young = model._survival(high) > alive

@@ -1,7 +1,7 @@
-"""How long machines lived: what lifetime models learn from, and the CSV file it comes in.
+"""Observed machine lifetimes: what lifetime models are fitted to, and the CSV file they are read from.
 
-A machine that was not taken away (its user stopped it, or it is still there) lived AT LEAST so long. Leaving those out,
-or taking their ends for deaths, makes every machine look shorter-lived than it is.
+A machine that was not preempted (its user stopped it, or it is still running) is censored: its lifetime is AT LEAST so
+long. Leaving those out, or counting their ends as deaths, makes every machine look shorter-lived than it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoestring.models.lifetimes.model import HOUR_S, Floats
 from shoestring.units import show_duration
 
 LEAST_S = 1.0
-"""Shorter lives count as this: no clock here is finer, and at age 0 some densities are infinite."""
+"""Shorter lifetimes count as this: no clock here is finer, and at age 0 some densities are infinite."""
 GOOGLE_2019 = {"vm_type", "zone", "launch_requested_utc", "lifetime_s", "preempted", "end_event"}
 """The columns by which the published lifetimes of Google's preemptible machines are known."""
 GOOGLE_LIMIT_S = 24 * HOUR_S
@@ -45,11 +45,11 @@ class LifetimeRecord(NamedTuple):
     """One machine."""
 
     seconds: float
-    taken: bool
+    revoked: bool
     machine: str = ""
     zone: str = ""
     launched_at: float = math.nan
-    """UTC seconds; NaN if nobody wrote it down. The time of the END is never asked for: it tells the answer."""
+    """UTC seconds; NaN if not recorded. The time of the END is never used: it would give the answer away."""
     limit_s: float | None = None
 
 
@@ -58,7 +58,7 @@ class LifetimeRecords:
     """Many machines, each a row, under one limit."""
 
     seconds: Floats
-    taken: NDArray[np.bool_]
+    revoked: NDArray[np.bool_]
     machine: tuple[str, ...]
     zone: tuple[str, ...]
     launched_at: Floats
@@ -69,20 +69,20 @@ class LifetimeRecords:
 
     @property
     def at_limit(self) -> NDArray[np.bool_]:
-        """Taken away at the limit: providers need some minutes, so all that were taken later than it count."""
-        return self.taken & (self.seconds >= (math.inf if self.limit_s is None else self.limit_s))
+        """Preempted at the limit: providers need some minutes, so all preempted later than it count."""
+        return self.revoked & (self.seconds >= (math.inf if self.limit_s is None else self.limit_s))
 
     @property
     def by_chance(self) -> NDArray[np.bool_]:
-        """Taken away before the limit."""
-        return self.taken & ~self.at_limit
+        """Preempted before the limit."""
+        return self.revoked & ~self.at_limit
 
     def pick(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> LifetimeRecords:
         rows = np.arange(len(self))[which]
         return replace(
             self,
             seconds=self.seconds[rows],
-            taken=self.taken[rows],
+            revoked=self.revoked[rows],
             machine=tuple(self.machine[row] for row in rows),
             zone=tuple(self.zone[row] for row in rows),
             launched_at=self.launched_at[rows],
@@ -92,20 +92,20 @@ class LifetimeRecords:
     def of(
         records: Iterable[LifetimeRecord], limit_s: float | None = None, source: str = "the records"
     ) -> LifetimeRecords:
-        """`limit_s` stands for that of all; without it, the records' own must agree."""
+        """`limit_s` holds for all; without it, the records' own limits must agree."""
         rows = list(records)
         if not rows:
-            raise DataError(f"{source}: no machine that was asked for", hint="check --machines and --zones")
+            raise DataError(f"{source}: no machine matches", hint="check --machines and --zones")
         limits = {row.limit_s for row in rows} if limit_s is None else {limit_s}
         if len(limits) > 1:
-            said = ", ".join(sorted("none" if limit is None else show_duration(limit) for limit in limits))
+            listed = ", ".join(sorted("none" if limit is None else show_duration(limit) for limit in limits))
             raise DataError(
-                f"{source}: machines under different limits ({said}) cannot share a model",
-                hint="keep those of one kind with --machines or --zones, or say the limit of all with --limit",
+                f"{source}: machines under different limits ({listed}) cannot share a model",
+                hint="select some with --machines or --zones, or give one limit for all with --limit",
             )
         return LifetimeRecords(
             seconds=np.maximum([row.seconds for row in rows], LEAST_S),
-            taken=np.array([row.taken for row in rows], dtype=np.bool_),
+            revoked=np.array([row.revoked for row in rows], dtype=np.bool_),
             machine=tuple(row.machine for row in rows),
             zone=tuple(row.zone for row in rows),
             launched_at=np.array([row.launched_at for row in rows], dtype=np.float64),
@@ -120,7 +120,7 @@ def read_lifetimes(
     machines: Collection[str] | None = None,
     zones: Collection[str] | None = None,
 ) -> LifetimeRecords:
-    """The machines of a CSV file (.csv or .csv.gz); `machines` and `zones` keep only those."""
+    """The machines of a CSV file (.csv or .csv.gz); `machines` and `zones` select some."""
     return LifetimeRecords.of(kept(read_records(path), machines, zones), limit_s, str(path))
 
 
@@ -133,7 +133,7 @@ def kept(
 
 
 def read_records(path: Path) -> list[LifetimeRecord]:
-    """Raises DataError, with the line, for what is not a machine's life."""
+    """Raises DataError, with the line, for a row that is not a machine's lifetime."""
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
@@ -170,7 +170,7 @@ def _record(line: Sequence[str], place: dict[str, int], limit_s: float | None, w
 
     return LifetimeRecord(
         seconds=_seconds(cell("lifetime"), "a lifetime", where),
-        taken=_truth(cell("taken"), where),
+        revoked=_truth(cell("taken"), where),
         machine=cell("machine"),
         zone=cell("zone"),
         launched_at=_moment(cell("launch"), where),
@@ -191,20 +191,18 @@ def _seconds(text: str, what: str, where: str) -> float:
 def _limit(text: str, where: str) -> float:
     seconds = _seconds(text, "a limit", where)
     if seconds == 0.0:
-        raise DataError(f"{where}: a limit of 0 leaves no life", hint="leave limit_s empty where there is no limit")
+        raise DataError(f"{where}: a limit of 0 leaves no lifetime", hint="leave limit_s empty where there is no limit")
     return seconds
 
 
 def _truth(text: str, where: str) -> bool:
     if text.lower() not in _YES | _NO:
-        raise DataError(
-            f"{where}: {text!r} does not say whether the machine was taken away", hint="write true or false"
-        )
+        raise DataError(f"{where}: {text!r} does not say whether the machine was preempted", hint="write true or false")
     return text.lower() in _YES
 
 
 def _moment(text: str, where: str) -> float:
-    """UTC unless the text says otherwise; NaN for nothing."""
+    """UTC unless the text has an offset; NaN for an empty text."""
     if not text:
         return math.nan
     try:

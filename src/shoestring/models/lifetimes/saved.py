@@ -1,4 +1,4 @@
-"""A fitted lifetime model as it is kept: JSON, read back strictly. No pickle: a stranger's model can do no harm."""
+"""Saving and loading fitted lifetime models: JSON, read back strictly. No pickle: a stranger's model can do no harm."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from shoestring.models.lifetimes.groups import (
     OWN_STRENGTH,
     LifetimeGroup,
     LifetimeGroups,
-    kinds_of,
-    own_kind,
+    fit_groups,
+    own_group,
     scaled,
     shrunk,
     time_of_day,
@@ -48,7 +48,7 @@ AnyLifetimeModel = (
 
 
 class SavedLifetimes(Fact, frozen=True, kw_only=True):
-    """A pooled model, what is known of kinds of machines beside it, and what they were learned from."""
+    """A pooled model, multipliers of groups of machines, and what they were fitted to."""
 
     format: Literal["shoestring lifetime model 1"] = "shoestring lifetime model 1"
     name: str
@@ -58,14 +58,14 @@ class SavedLifetimes(Fact, frozen=True, kw_only=True):
     pooled: AnyLifetimeModel
     kinds: tuple[LifetimeGroups, ...] = ()
     own: LifetimeGroup | None = None
-    """The user's own machines, against all that stands above."""
+    """The user's own machines, against all of the above."""
 
     def __post_init__(self) -> None:
         if self.pooled.limit_s is not None:
             positive(limit_s=self.pooled.limit_s)
 
     def multiplier(self, machine: str = "", zone: str = "", launched_at: float = math.nan) -> float:
-        """How many times as fast a machine dies as the pooled model says; a kind that is not known has 1."""
+        """The machine's hazard as a multiple of the pooled model's; an unknown group has 1."""
         names = {"machine": machine, "zone": zone, "time": time_of_day(launched_at, zone)}
         product = self.own_multiplier
         for kinds in self.kinds:
@@ -82,24 +82,24 @@ class SavedLifetimes(Fact, frozen=True, kw_only=True):
 
 
 def fit_saved(seen: LifetimeRecords, name: str | None = None, by: Method | None = None) -> SavedLifetimes:
-    """The pooled model of this name, and the kinds beside it."""
+    """The pooled model of this name, and its groups."""
     chosen = name or default_for(seen)
     pooled = fit(chosen, seen, by)
     return SavedLifetimes(
         name=chosen,
         by=by or (FAMILIES[chosen].by if chosen in FAMILIES else "likelihood"),
         machines=len(seen),
-        taken=int(seen.taken.sum()),
+        taken=int(seen.revoked.sum()),
         pooled=msgspec.convert(msgspec.to_builtins(pooled), AnyLifetimeModel),
-        kinds=kinds_of(pooled, seen),
+        kinds=fit_groups(pooled, seen),
     )
 
 
 def with_own(saved: SavedLifetimes, seen: LifetimeRecords) -> SavedLifetimes:
-    """The same with a user's own machines beside it. Given again, they replace those that were there."""
+    """The same with the user's own machines added. A second call replaces the first."""
     before = msgspec.structs.replace(saved, own=None)
     rows = zip(seen.machine, seen.zone, seen.launched_at.tolist(), strict=True)
-    return msgspec.structs.replace(saved, own=own_kind([before.model_for(*row) for row in rows], seen))
+    return msgspec.structs.replace(saved, own=own_group([before.model_for(*row) for row in rows], seen))
 
 
 def encoded(saved: SavedLifetimes) -> bytes:
@@ -107,7 +107,7 @@ def encoded(saved: SavedLifetimes) -> bytes:
 
 
 def decoded(content: bytes, source: str = "this file") -> SavedLifetimes:
-    """The model that `encoded` wrote; anything else is refused."""
+    """The model that `encoded` wrote; anything else is a DataError."""
     try:
         return msgspec.json.decode(content, type=SavedLifetimes)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Which lifetime model holds for an offer: what was fitted or is known of its kind, and what the run itself saw."""
+"""The lifetime model of an offer: fitted or assumed beforehand, and corrected by what the run observed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from shoestring.models.lifetimes.model import HOUR_S, LifetimeModel
 from shoestring.models.lifetimes.saved import SavedLifetimes
 
 GOOGLE_SCALE_S, GOOGLE_SHAPE = 197 * HOUR_S, 0.33
-"""Preemptible machines of Google in 2019, as `market.lifetimes.GooglePreemptible` has them: young machines go first."""
+"""Google's preemptible machines of 2019, as in `market.simulated.lifetimes.GooglePreemptible`: the young go first."""
 ROUNDING = 1.25
-"""What the run saw counts in steps this large: everything worked out from a model is kept until it is another."""
+"""The run's correction changes in steps this large: everything computed from a model is cached until the next."""
 
 
 @dataclass(frozen=True)
 class LifetimeSource:
     fitted: SavedLifetimes | None = None
     interruptions_per_hour: float = 0.02
-    """Of a spot machine without a limit of which nothing is known."""
+    """Of a spot machine without a limit and without data."""
 
     def for_offer(self, view: RunView, listing: Listing) -> LifetimeModel | None:
-        """None: nobody takes it away."""
+        """None: it is not preemptible."""
         if not listing.offer.spot:
             return None
         model = self._before_the_run(listing)
@@ -40,8 +40,8 @@ class LifetimeSource:
 
 
 def _seen(view: RunView, model: LifetimeModel) -> float:
-    """How many times as fast as this model says machines of the run have gone so far. Asked for every offer in turn,
-    so it is kept for as long as nothing can have changed."""
+    """The hazard of the run's machines so far, as a multiple of this model's. Needed for every offer in turn, so it is
+    cached for as long as nothing can have changed."""
     moment = (view.now, sum(account.leases for account in view.accounts.values()))
     kept: dict[object, dict[LifetimeModel, float]] = view.memo("lives seen", dict)
     if moment not in kept:

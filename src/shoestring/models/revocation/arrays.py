@@ -1,4 +1,4 @@
-"""Arrays inside saved models: plain numbers with their shape, nothing that could run when it is read."""
+"""Arrays inside saved models: plain numbers with their shape, nothing that could execute when it is read."""
 
 from __future__ import annotations
 

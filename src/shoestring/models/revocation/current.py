@@ -1,4 +1,4 @@
-"""What a revocation model says of machines that a policy could ask for now, from the prices it is shown."""
+"""A revocation model's chances for machines that a policy could request now, from the prices so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from shoestring.kernel.types import Listing, PriceHistory
 from shoestring.kernel.view import RunView
-from shoestring.models.revocation.model import Questions, RevocationModel
+from shoestring.models.revocation.model import Queries, RevocationModel
 from shoestring.models.revocation.price_arrays import DAY_S, Markets
 
 PAST_S = 8 * DAY_S
@@ -19,13 +19,13 @@ PAST_S = 8 * DAY_S
 def chances_now(
     model: RevocationModel, view: RunView, listings: Sequence[Listing], maxima: Sequence[float | None]
 ) -> list[float]:
-    """Of being taken away within an hour, each with its maximum price (the on-demand price where it has none). Nobody
-    takes an on-demand machine away."""
+    """Of preemption within an hour, each with its maximum price (the on-demand price where it has none). On-demand
+    machines are never preempted."""
     spot = [index for index, listing in enumerate(listings) if listing.offer.spot]
     chances = [0.0] * len(listings)
     if not spot:
         return chances
-    asked = Questions.about(
+    queries = Queries.about(
         Markets.of(
             [_lately(view.history(listings[index].offer)) for index in spot],
             {listings[index].offer: listings[index].on_demand_usd_per_hour for index in spot},
@@ -34,7 +34,7 @@ def chances_now(
         np.full(len(spot), view.now),
         np.array([listings[index].ceiling_usd_per_hour(maxima[index]) for index in spot]),
     )
-    for index, chance in zip(spot, model.chance(asked).tolist(), strict=True):
+    for index, chance in zip(spot, model.chance(queries).tolist(), strict=True):
         chances[index] = chance
     return chances
 

@@ -1,7 +1,7 @@
-"""Questions whose answers are known: what predictors learn from, and what they are judged by.
+"""Labelled examples: what predictors are trained on and scored by.
 
-A maximum price is drawn in one of several manners, because a predictor that saw one manner only answers badly about the
-others. An example is used only if its answer is decided before the end of the prices it may know.
+A maximum price is drawn in one of several ways, because a predictor trained on one way only is bad at the others. An
+example is used only if its label is decided before the end of the prices it may know.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoestring.errors import DataError
-from shoestring.models.revocation.model import Questions
+from shoestring.models.revocation.model import Queries
 from shoestring.models.revocation.price_arrays import DAY_S, HOUR_S, MINUTE_S, Flags, Floats, Ints, Markets
 
 LEAST_DELTA, MOST_DELTA = 1e-5, 0.2
 """The interval of the paper from which a random maximum exceeds the present price, in dollars."""
 WARM_UP_S = DAY_S
-"""No example from the first day of a market: there is too little past to tell of."""
+"""No example from the first day of a market: there is too little past to compute features from."""
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    asked: Questions
+    queries: Queries
     revoked: Flags
 
     def __len__(self) -> int:
@@ -31,9 +31,9 @@ class Examples:
 
 
 def fluctuation(markets: Markets, market: Ints, at: Floats) -> Floats:
-    """By how much the price changed from minute to minute in the past hour, extremes left out.  Paper: SpotTune Alg. 2.
+    """Trimmed mean of |price change| from minute to minute in the past hour.  Paper: SpotTune Alg. 2.
 
-    Differs from the paper: divided by how many changes are summed up, of which the printed 0.6 L is a hair short;
+    Differs from the paper: divided by the number of changes summed, of which the printed 0.6 L is slightly short;
     minutes before the first record repeat its price. Where most minutes see no change this is 0, as it is in print.
     """
     minutes = at[:, None] - MINUTE_S * np.arange(60, -1, -1)
@@ -73,7 +73,7 @@ MAXIMA: Mapping[str, Maximum] = {
     "on_demand": _on_demand,
 }
 """absolute: as printed, up to 20 cents above the price · relative: up to a fifth of the on-demand price above it ·
-fluctuation: Alg. 2, at the border of what happens · on_demand: the most that a lease without a maximum pays."""
+fluctuation: Alg. 2, at the edge of what happens · on_demand: the most that a lease without a maximum pays."""
 
 
 def draw(
@@ -87,10 +87,10 @@ def draw(
     within_s: Callable[[int], Floats] | float = HOUR_S,
     only: Sequence[int] | None = None,
 ) -> Examples:
-    """About `count` examples of [begin, end), in all markets or `only` some, with maxima of each manner in turn.
+    """About `count` examples of [begin, end), in all markets or `only` some, each with a random one of `maxima`.
 
-    Every answer is decided a minute before `end`, so whoever is judged from `end` on has learned nothing of that time.
-    Moments at which the price is above the maximum are left out: nobody has a machine to lose then.
+    Every label is decided a minute before `end`, so a model tested from `end` on has seen nothing of that time.
+    Times at which the price is above the maximum are left out: there is no machine to lose then.
     """
     candidates = range(len(markets)) if only is None else only
     spans = {one: (max(begin, markets.span(one)[0] + WARM_UP_S), min(end, markets.span(one)[1])) for one in candidates}
@@ -102,31 +102,31 @@ def draw(
     low = np.array([spans[one][0] for one in market])
     high = np.array([spans[one][1] for one in market]) - within - MINUTE_S
     at = rng.uniform(low, np.maximum(high, low))
-    manner = rng.integers(len(maxima), size=count)
+    kind = rng.integers(len(maxima), size=count)
     ceiling = np.empty(count)
     for index, name in enumerate(maxima):
-        mine = np.flatnonzero(manner == index)
+        mine = np.flatnonzero(kind == index)
         ceiling[mine] = MAXIMA[name](markets, market[mine], at[mine], rng)
-    asked = Questions.about(markets, market, at, ceiling, within)
-    fair = np.flatnonzero((high > low) & (asked.price_now() <= ceiling))
-    asked = asked.pick(fair)
-    return Examples(asked, revoked(asked))
+    queries = Queries.about(markets, market, at, ceiling, within)
+    fair = np.flatnonzero((high > low) & (queries.price_now() <= ceiling))
+    queries = queries.pick(fair)
+    return Examples(queries, revoked(queries))
 
 
-def revoked(asked: Questions) -> Flags:
-    """What really happened: did the price exceed the maximum in the time after? This looks ahead, models must not."""
-    answers = [_revoked(asked.pick(slice(begin, begin + 4096))) for begin in range(0, len(asked), 4096)]
-    return np.concatenate(answers) if answers else np.empty(0, dtype=np.bool_)
+def revoked(queries: Queries) -> Flags:
+    """The label: did the price exceed the maximum within `within_s`? This looks ahead, models must not."""
+    labels = [_revoked(queries.pick(slice(begin, begin + 4096))) for begin in range(0, len(queries), 4096)]
+    return np.concatenate(labels) if labels else np.empty(0, dtype=np.bool_)
 
 
-def _revoked(asked: Questions) -> Flags:
-    ahead = asked.markets.windows(asked.market, asked.at, asked.at + asked.within_s)
+def _revoked(queries: Queries) -> Flags:
+    ahead = queries.markets.windows(queries.market, queries.at, queries.at + queries.within_s)
     highest: Floats = ahead.highest(ahead.price)
-    return highest > asked.max_usd_per_hour
+    return highest > queries.max_usd_per_hour
 
 
 def mixed_times(rng: np.random.Generator) -> Callable[[int], Floats]:
-    """Half of the examples ask about an hour, the others about anything from five minutes to six hours."""
+    """Half of the examples have a horizon of an hour, the others of five minutes to six hours, log-uniform."""
 
     def draw_times(count: int) -> Floats:
         times = np.exp(rng.uniform(np.log(300.0), np.log(6 * HOUR_S), count))

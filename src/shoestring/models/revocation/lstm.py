@@ -1,6 +1,6 @@
-"""RevPred and Tributary's predictor: recurrent networks, one for each market. Trained by torch, asked without it.
+"""RevPred and Tributary's predictor: recurrent networks, one for each market. Trained with torch, evaluated without it.
 
-RevPred reads the 59 past records by three LSTM layers and the present one, with the maximum price, by three dense
+RevPred reads the 59 past records with three LSTM layers and the present one, with the maximum price, with three dense
 layers. Tributary, as the SpotTune paper describes it, has one LSTM for everything, the maximum beside every record.
 """
 
@@ -15,7 +15,7 @@ from shoestring.errors import DataError
 from shoestring.kernel.types import Fact
 from shoestring.models.revocation.arrays import Array
 from shoestring.models.revocation.features import minute_records
-from shoestring.models.revocation.model import Questions, certain_above_maximum, stretched
+from shoestring.models.revocation.model import Queries, certain_above_maximum, stretched
 from shoestring.models.revocation.price_arrays import Floats, Ints
 
 LAYERS = 3
@@ -25,44 +25,44 @@ Equation = Literal["corrected", "printed"]
 
 
 class MarketNet(Fact, frozen=True, kw_only=True):
-    """The network of one market. `weights` go by torch's names; the two biases of an LSTM are summed up."""
+    """The network of one market. `weights` have torch's names; the two biases of an LSTM are summed."""
 
     mean: tuple[float, ...]
     scale: tuple[float, ...]
-    """Of the six figures and the maximum, over the training examples."""
+    """Of the six features and the maximum, over the training examples."""
     revoked_share: float
     """phi_+ of the training set."""
     weights: dict[str, Array]
 
 
 class RevPred(Fact, frozen=True, kw_only=True, tag="revpred"):
-    """SpotTune's predictor, trained with class weights, whose output is turned into a chance by Eq. 3."""
+    """SpotTune's predictor, trained with class weights; Eq. 3 (`unweighted`) turns its output into a chance."""
 
     equation: Equation = "corrected"
     nets: dict[str, MarketNet]
 
-    def chance(self, asked: Questions, /) -> Floats:
-        an_hour = np.empty(len(asked))
-        for mine, net in _by_market(asked, self.nets):
+    def chance(self, queries: Queries, /) -> Floats:
+        an_hour = np.empty(len(queries))
+        for mine, net in _by_market(queries, self.nets):
             share = net.revoked_share
-            an_hour[mine] = unweighted(revpred_output(net, inputs(net, asked.pick(mine))), share, self.equation)
-        return certain_above_maximum(asked, stretched(an_hour, asked.within_s))
+            an_hour[mine] = unweighted(revpred_output(net, inputs(net, queries.pick(mine))), share, self.equation)
+        return certain_above_maximum(queries, stretched(an_hour, queries.within_s))
 
 
 class Tributary(Fact, frozen=True, kw_only=True, tag="tributary"):
-    """Tributary's predictor: no class weights, so that its output is a chance as it is."""
+    """Tributary's predictor: no class weights, so its output is a chance."""
 
     nets: dict[str, MarketNet]
 
-    def chance(self, asked: Questions, /) -> Floats:
-        an_hour = np.empty(len(asked))
-        for mine, net in _by_market(asked, self.nets):
-            an_hour[mine] = tributary_output(net, inputs(net, asked.pick(mine)))
-        return certain_above_maximum(asked, stretched(an_hour, asked.within_s))
+    def chance(self, queries: Queries, /) -> Floats:
+        an_hour = np.empty(len(queries))
+        for mine, net in _by_market(queries, self.nets):
+            an_hour[mine] = tributary_output(net, inputs(net, queries.pick(mine)))
+        return certain_above_maximum(queries, stretched(an_hour, queries.within_s))
 
 
 def unweighted(output: Floats, revoked_share: float, equation: Equation) -> Floats:
-    """The chance behind the output of a net that was trained with class weights.  Paper: SpotTune Eq. 3.
+    """odds(P) = odds(P_hat) * phi_+ / phi_-: the chance of a net trained with class weights.  Paper: SpotTune Eq. 3.
 
     Differs from the paper: with the weights it names (phi_- for the revoked, phi_+ for the others) the net's odds are
     phi_-/phi_+ times too high. They are to be multiplied by phi_+/phi_-; the printed form multiplies by phi_-/phi_+.
@@ -74,30 +74,30 @@ def unweighted(output: Floats, revoked_share: float, equation: Equation) -> Floa
     return odds / (1.0 + odds)
 
 
-def inputs(net: MarketNet, asked: Questions) -> Floats:
-    """Sixty records with the maximum beside each, in standard units: (questions, 60, 7)."""
-    standard: Floats = (records(asked) - np.array(net.mean)) / np.array(net.scale)
+def inputs(net: MarketNet, queries: Queries) -> Floats:
+    """Sixty records, each with the maximum, standardized: (queries, 60, 7)."""
+    standard: Floats = (records(queries) - np.array(net.mean)) / np.array(net.scale)
     return standard
 
 
-def records(asked: Questions) -> Floats:
-    six = minute_records(asked.markets, asked.market, asked.at)
-    maximum = np.broadcast_to(asked.max_usd_per_hour[:, None, None], (*six.shape[:2], 1))
+def records(queries: Queries) -> Floats:
+    six = minute_records(queries.markets, queries.market, queries.at)
+    maximum = np.broadcast_to(queries.max_usd_per_hour[:, None, None], (*six.shape[:2], 1))
     return np.concatenate((six, maximum), axis=2)
 
 
-def revpred_output(net: MarketNet, told: Floats) -> Floats:
-    """The 59 past records (without the maximum) and the present one go separate ways and meet at the end."""
+def revpred_output(net: MarketNet, inputs: Floats) -> Floats:
+    """The 59 past records (without the maximum) and the present one have separate layers, concatenated at the end."""
     weights = {name: array.floats() for name, array in net.weights.items()}
-    past, present = _lstm(weights, told[:, :-1, :6]), told[:, -1, :]
+    past, present = _lstm(weights, inputs[:, :-1, :6]), inputs[:, -1, :]
     for layer in range(LAYERS):
         present = np.maximum(present @ weights[f"dense.{layer}.weight"].T + weights[f"dense.{layer}.bias"], 0.0)
     return _last(weights, np.concatenate((past, present), axis=1))
 
 
-def tributary_output(net: MarketNet, told: Floats) -> Floats:
+def tributary_output(net: MarketNet, inputs: Floats) -> Floats:
     weights = {name: array.floats() for name, array in net.weights.items()}
-    return _last(weights, _lstm(weights, told))
+    return _last(weights, _lstm(weights, inputs))
 
 
 def _last(weights: dict[str, Floats], embedded: Floats) -> Floats:
@@ -106,7 +106,7 @@ def _last(weights: dict[str, Floats], embedded: Floats) -> Floats:
 
 
 def _lstm(weights: dict[str, Floats], sequence: Floats) -> Floats:
-    """The last state of the last layer. Gates stand in torch's order: input, forget, cell, output."""
+    """The last state of the last layer. Gates are in torch's order: input, forget, cell, output."""
     for layer in range(LAYERS):
         into, back = weights[f"lstm.weight_ih_l{layer}"].T, weights[f"lstm.weight_hh_l{layer}"].T
         driven = sequence @ into + weights[f"lstm.bias_l{layer}"]
@@ -121,12 +121,12 @@ def _lstm(weights: dict[str, Floats], sequence: Floats) -> Floats:
     return hidden
 
 
-def _by_market(asked: Questions, nets: dict[str, MarketNet]) -> list[tuple[Ints, MarketNet]]:
+def _by_market(queries: Queries, nets: dict[str, MarketNet]) -> list[tuple[Ints, MarketNet]]:
     found: list[tuple[Ints, MarketNet]] = []
-    for market in np.unique(asked.market):
-        offer = str(asked.markets.offers[market])
+    for market in np.unique(queries.market):
+        offer = str(queries.markets.offers[market])
         if offer not in nets:
             raise DataError(f"this model was not trained on {offer}", hint="train it again on prices that have it")
-        mine = np.flatnonzero(asked.market == market)
+        mine = np.flatnonzero(queries.market == market)
         found += [(mine[begin : begin + CHUNK], nets[offer]) for begin in range(0, len(mine), CHUNK)]
     return found

@@ -16,7 +16,7 @@ from shoestring.models.revocation.price_arrays import Flags, Floats
 
 @dataclass(frozen=True)
 class Effort:
-    """How large a network is and how long it is trained. The paper says neither."""
+    """Size of a network and length of its training. The paper states neither."""
 
     width: int = 16
     epochs: int = 10
@@ -38,19 +38,21 @@ def fit_tributary(examples: Examples, *, seed: int = 0, effort: Effort = USUAL) 
 
 def _nets(examples: Examples, seed: int, effort: Effort, *, apart: bool) -> dict[str, MarketNet]:
     nets = {}
-    for market in np.unique(examples.asked.market):
-        mine = np.flatnonzero(examples.asked.market == market)
-        told = records(examples.asked.pick(mine))
-        nets[str(examples.asked.markets.offers[market])] = _net(told, examples.revoked[mine], seed, effort, apart=apart)
+    for market in np.unique(examples.queries.market):
+        mine = np.flatnonzero(examples.queries.market == market)
+        raw = records(examples.queries.pick(mine))
+        nets[str(examples.queries.markets.offers[market])] = _net(
+            raw, examples.revoked[mine], seed, effort, apart=apart
+        )
     return nets
 
 
-def _net(told: Floats, revoked: Flags, seed: int, effort: Effort, *, apart: bool) -> MarketNet:
+def _net(raw: Floats, revoked: Flags, seed: int, effort: Effort, *, apart: bool) -> MarketNet:
     torch = need("torch", extra="torch")
-    rows = told.reshape(-1, told.shape[2])
+    rows = raw.reshape(-1, raw.shape[2])
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
     share = float(revoked.mean())
-    inputs = torch.tensor((told - mean) / scale, dtype=torch.float32)
+    inputs = torch.tensor((raw - mean) / scale, dtype=torch.float32)
     answers = torch.tensor(revoked, dtype=torch.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

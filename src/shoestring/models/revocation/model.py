@@ -1,7 +1,7 @@
-"""RevocationModel: how likely is it that a machine is taken away within a time? One interface for all predictors.
+"""RevocationModel: how likely is a machine to be revoked within a time? One interface for all predictors.
 
-Law: a question carries its own moment, and an answer rests on records up to that moment alone. The tests scramble all
-later prices and compare.
+Law: a query has its own time, and its answer uses records up to that time alone. The tests scramble all later prices
+and compare.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from shoestring.models.revocation.price_arrays import HOUR_S, Floats, Ints, Mark
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
-    """Many questions, each a row: will the machine of `market`, `age_s` old at `at`, be gone within `within_s`?"""
+class Queries:
+    """Many queries, each a row: will the machine of `market`, `age_s` old at `at`, be revoked within `within_s`?"""
 
     markets: Markets
     market: Ints
@@ -38,12 +38,12 @@ class Questions:
         max_usd_per_hour: Floats,
         within_s: float | Floats = HOUR_S,
         age_s: float | Floats = 0.0,
-    ) -> Questions:
+    ) -> Queries:
         """Arrays of one length, or single values that hold for all."""
         if not np.all(np.asarray(within_s) > 0):
             raise SpecError("a machine can be lost within more than 0 seconds only", hint="give a time of 1 s or more")
         shape = (len(at),)
-        return Questions(
+        return Queries(
             markets=markets,
             market=np.asarray(market, dtype=np.int64),
             at=np.asarray(at, dtype=np.float64),
@@ -52,8 +52,8 @@ class Questions:
             age_s=np.broadcast_to(np.asarray(age_s, dtype=np.float64), shape),
         )
 
-    def pick(self, which: Ints | slice) -> Questions:
-        """Some of the questions."""
+    def pick(self, which: Ints | slice) -> Queries:
+        """Some of the queries."""
         return replace(
             self,
             market=self.market[which],
@@ -68,8 +68,8 @@ class Questions:
 
 
 class RevocationModel(Protocol):
-    def chance(self, asked: Questions, /) -> Floats:
-        """P(revoked within h | offer, prices so far, age, max price) of each question, between 0 and 1."""
+    def chance(self, queries: Queries, /) -> Floats:
+        """P(revoked within within_s | offer, prices so far, age, max price) of each query, between 0 and 1."""
         ...
 
 
@@ -82,8 +82,8 @@ def chance_of(
     within_s: float = HOUR_S,
     age_s: float = 0.0,
 ) -> float:
-    """One question, asked at the end of a history. Without a maximum the on-demand price is the ceiling."""
-    asked = Questions.about(
+    """A single query, at the end of a history. Without a maximum the on-demand price is the ceiling."""
+    queries = Queries.about(
         Markets.of([history], {history.offer: on_demand_usd_per_hour}),
         np.zeros(1, dtype=np.int64),
         np.array([history.until]),
@@ -91,28 +91,28 @@ def chance_of(
         within_s,
         age_s,
     )
-    return float(model.chance(asked)[0])
+    return float(model.chance(queries)[0])
 
 
-def certain_above_maximum(asked: Questions, chances: Floats) -> Floats:
-    """Where the price is above the maximum already, the machine is as good as gone."""
-    return np.where(asked.price_now() > asked.max_usd_per_hour, 1.0, np.clip(chances, 0.0, 1.0))
+def certain_above_maximum(queries: Queries, chances: Floats) -> Floats:
+    """1 where the price is above the maximum already."""
+    return np.where(queries.price_now() > queries.max_usd_per_hour, 1.0, np.clip(chances, 0.0, 1.0))
 
 
 def stretched(chance_in_an_hour: Floats, within_s: Floats) -> Floats:
-    """A chance for an hour as one for another time, at a constant rate: for models that know hours only."""
+    """1 - (1 - p)^(within_s / 3600): a chance for an hour as one for another time, at a constant rate."""
     survival: Floats = (1.0 - chance_in_an_hour) ** (within_s / HOUR_S)
     return 1.0 - survival
 
 
 @dataclass(frozen=True)
 class AnyCause:
-    """Several causes that know nothing of each other, such as prices and a provider's own needs: any may strike."""
+    """chance = 1 - product over causes of (1 - chance_i): independent causes, e.g. prices and the provider's needs."""
 
     causes: tuple[RevocationModel, ...]
 
-    def chance(self, asked: Questions, /) -> Floats:
-        survival = np.ones(len(asked))
+    def chance(self, queries: Queries, /) -> Floats:
+        survival = np.ones(len(queries))
         for cause in self.causes:
-            survival *= 1.0 - cause.chance(asked)
+            survival *= 1.0 - cause.chance(queries)
         return 1.0 - survival

@@ -1,7 +1,7 @@
-"""Markets: the price records of many offers as flat arrays, and how windows of them are cut out by the thousand.
+"""Markets: the price records of many offers as flat arrays, and thousands of windows of them at once.
 
-Law: a price holds until the next record. Nothing here draws a line between two records: on the way up such a line tells
-of a price before anybody could know it, which makes every predictor look better than it is.
+Law: a price holds until the next record. Nothing here interpolates between two records: on the way up that would show a
+price before it could be known, which makes every predictor look better than it is.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Markets:
 
     offers: tuple[Offer, ...]
     on_demand: Floats
-    """What an hour costs when nobody can take the machine away: the measure by which markets are compared."""
+    """On-demand price per hour: the unit in which markets are compared."""
     first: Ints
     times: Floats
     prices: Floats
     paid: Floats
     """Dollar-hours from a market's first record to each, so that a mean is a difference and not a loop over records."""
     moved: Floats
-    """Dollars by which the price went up and down from a market's first record to each."""
+    """Total variation of the price in dollars, from a market's first record to each."""
 
     def __len__(self) -> int:
         return len(self.offers)
 
     @staticmethod
     def of(histories: Iterable[PriceHistory], on_demand: Mapping[Offer, float]) -> Markets:
-        """What a policy knows: histories up to now."""
+        """From what a policy knows: histories up to now."""
         known = list(histories)
         return _flat(
             [one.offer for one in known], [one.times for one in known], [one.usd_per_hour for one in known], on_demand
@@ -51,7 +51,7 @@ class Markets:
 
     @staticmethod
     def of_book(book: PriceBook, on_demand: Mapping[Offer, float]) -> Markets:
-        """Whole series, to train on and to judge by. Offers without an on-demand price are left out."""
+        """From whole series, to train and to test on. Offers without an on-demand price are left out."""
         traces = [book.trace(offer) for offer in book if offer in on_demand]
         return _flat(
             [one.offer for one in traces],
@@ -65,7 +65,7 @@ class Markets:
         return float(self.times[self.first[market]]), float(self.times[self.first[market + 1] - 1])
 
     def record_at(self, market: Ints, at: Floats) -> Ints:
-        """The record in force at each moment. A moment before the first record is refused: nothing is known of it."""
+        """The record in force at each time. A time before the first record is a DataError."""
         found = np.empty(len(at), dtype=np.int64)
         for one in np.unique(market):
             low, high = self.first[one], self.first[one + 1]
@@ -74,7 +74,7 @@ class Markets:
             if np.any(found[mine] < low):
                 raise DataError(
                     f"no price of {self.offers[one]} is known at {utc(float(at[mine].min()))}",
-                    hint="ask about a later time, or load older prices",
+                    hint="choose a later time, or load older prices",
                 )
         return found
 
@@ -86,8 +86,8 @@ class Markets:
         return self.paid[record] + self.prices[record] * (at - self.times[record]) / HOUR_S
 
     def highest(self, low: Ints, high: Ints) -> Floats:
-        """The highest price among the records `low` to `high`, both included, of each of many stretches."""
-        # From the latest stretch to the earliest: what lies between two stretches is then never looked at.
+        """The highest price among the records `low` to `high`, both included, of each of many ranges."""
+        # From the latest range to the earliest: what lies between two ranges is then never read.
         order = np.argsort(-low, kind="stable")
         ends = np.stack((low[order], high[order] + 1), axis=1).ravel()
         found = np.empty(len(low))
@@ -96,7 +96,7 @@ class Markets:
         return found
 
     def windows(self, market: Ints, begin: Floats, end: Floats) -> Windows:
-        """All records in force at some moment of [begin, end], for each of many windows.
+        """All records in force at some time of [begin, end], for each of many windows.
 
         A window that begins before the first record begins with it.
         """
@@ -143,9 +143,9 @@ def _flat(
         if offer not in on_demand:
             raise DataError(f"the on-demand price of {offer} is not known", hint="give it, or leave the offer out")
         if not known:
-            raise DataError(f"no price of {offer} is known yet", hint="ask once there is one")
+            raise DataError(f"no price of {offer} is known yet", hint="try again once there is one")
     if not offers:
-        raise DataError("there are no prices to learn from or to ask about", hint="check machines and zones")
+        raise DataError("there are no prices", hint="check machines and zones")
     stamps = [np.asarray(known, dtype=np.float64) for known in times]
     levels = [np.asarray(known, dtype=np.float64) for known in prices]
     return Markets(
@@ -154,7 +154,7 @@ def _flat(
         first=np.concatenate(([0], np.cumsum([len(known) for known in stamps]))).astype(np.int64),
         times=np.concatenate(stamps),
         prices=np.concatenate(levels),
-        # Summed up market by market from its own start: to the last bit the same whatever comes later or beside it.
+        # Summed market by market from its own start: bit for bit the same, whatever comes later or in other markets.
         paid=np.concatenate([_running(p[:-1] * np.diff(t) / HOUR_S) for t, p in zip(stamps, levels, strict=True)]),
         moved=np.concatenate([_running(np.abs(np.diff(p))) for p in levels]),
     )

@@ -1,4 +1,4 @@
-"""Models by name, and how they are saved: JSON, read back strictly. No pickle: a stranger's model can do no harm."""
+"""Revocation models by name, saved as JSON and read back strictly. No pickle: a stranger's model can do no harm."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def fit(name: str, examples: Examples, seed: int = 0) -> AnyModel:
 
 
 class SavedModel(Fact, frozen=True, kw_only=True):
-    """A model, and what it was made from."""
+    """A model, and what it was trained on."""
 
     format: Literal["shoestring revocation model 1"] = "shoestring revocation model 1"
     name: str
     trained_from: float
     trained_until: float
-    """The last moment whose prices the model has seen: judged by earlier ones it would know the answers."""
+    """End of the training prices: tested on earlier ones, the model would know the answers."""
     examples: int
     revoked_share: float
     model: AnyModel
@@ -56,7 +56,7 @@ def encoded(saved: SavedModel) -> bytes:
 
 
 def decoded(content: bytes, source: str = "this file") -> SavedModel:
-    """The model that `encoded` wrote; anything else is refused."""
+    """The model that `encoded` wrote; anything else is a DataError."""
     try:
         return msgspec.json.decode(content, type=SavedModel)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees over all markets: the default. Trained by scikit-learn, kept and asked without it.
+"""Gradient-boosted trees over all markets: the default. Trained with scikit-learn, saved and evaluated without it.
 
 A saved model is arrays of split points and leaves. It is read without pickle, loads no library, and gives the numbers
 that scikit-learn would give.
@@ -14,17 +14,20 @@ from shoestring.kernel.types import Fact
 from shoestring.models.revocation.arrays import Array
 from shoestring.models.revocation.examples import Examples
 from shoestring.models.revocation.features import NAMES, summary
-from shoestring.models.revocation.model import Questions, certain_above_maximum
+from shoestring.models.revocation.model import Queries, certain_above_maximum
 from shoestring.models.revocation.price_arrays import Floats
 
 CHUNK = 4096
 """Rows sent down all trees at once: what fits a cache."""
 RISING = {"within": 1, "maximum": -1, "headroom": -1}
-"""More time can only make it likelier to be gone, and a higher maximum less likely, whatever the sample says."""
+"""Monotonic constraints: the chance rises with the horizon and falls with the maximum price, whatever the sample."""
 
 
 class Trees(Fact, frozen=True, kw_only=True, tag="trees"):
-    """Nodes of all trees in one row. A leaf is its own child, so that everybody may walk on for as long as any must."""
+    """chance = 1 / (1 + exp(-(baseline + sum over trees of value[leaf]))).
+
+    Nodes of all trees in one array. A leaf is its own child, so that all rows take as many steps as the deepest tree.
+    """
 
     names: tuple[str, ...]
     baseline: float
@@ -51,32 +54,32 @@ class Trees(Fact, frozen=True, kw_only=True, tag="trees"):
             if len(found) and not (0 <= found.min() and found.max() < most):
                 raise DataError("the trees of a saved model point outside of it")
 
-    def chance(self, asked: Questions, /) -> Floats:
+    def chance(self, queries: Queries, /) -> Floats:
         if self.names != NAMES:
             raise DataError(
-                "this model was trained on other figures than are computed now",
+                "this model was trained on other features than are computed now",
                 hint="train it again with shoestring market fit",
             )
-        return certain_above_maximum(asked, expit(self.raw(summary(asked))))
+        return certain_above_maximum(queries, expit(self.raw(summary(queries))))
 
-    def raw(self, figures: Floats) -> Floats:
-        """The log odds of each row of figures."""
-        parts = [self._raw(figures[begin : begin + CHUNK]) for begin in range(0, len(figures), CHUNK)]
+    def raw(self, features: Floats) -> Floats:
+        """The log odds of each row of features."""
+        parts = [self._raw(features[begin : begin + CHUNK]) for begin in range(0, len(features), CHUNK)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def _raw(self, figures: Floats) -> Floats:
+    def _raw(self, features: Floats) -> Floats:
         feature, threshold, value = self.feature.whole(), self.threshold.floats(), self.value.floats()
         left, right = self.left.whole(), self.right.whole()
-        row = np.arange(len(figures))[:, None]
-        node = np.broadcast_to(self.roots.whole(), (len(figures), self.roots.shape[0]))
+        row = np.arange(len(features))[:, None]
+        node = np.broadcast_to(self.roots.whole(), (len(features), self.roots.shape[0]))
         for _ in range(self.depth):
-            node = np.where(figures[row, feature[node]] <= threshold[node], left[node], right[node])
+            node = np.where(features[row, feature[node]] <= threshold[node], left[node], right[node])
         total: Floats = self.baseline + value[node].sum(axis=1)
         return total
 
 
 def fit_trees(examples: Examples, *, seed: int = 0, rounds: int = 150) -> Trees:
-    """Small steps, large leaves and no class weights: chances are to be believed, not only ranked."""
+    """Small steps, large leaves and no class weights: chances must be calibrated, not only ranked."""
     ensemble = need("sklearn.ensemble", extra="learn")
     learner = ensemble.HistGradientBoostingClassifier(
         learning_rate=0.06,
@@ -89,23 +92,23 @@ def fit_trees(examples: Examples, *, seed: int = 0, rounds: int = 150) -> Trees:
         early_stopping=False,
         random_state=seed,
     )
-    figures = summary(examples.asked)
+    features = summary(examples.queries)
     if len(np.unique(examples.revoked)) < 2:
         always = bool(len(examples) and examples.revoked[0])
         raise DataError(
-            f"{'all' if always else 'none'} of {len(examples)} examples were revoked: there is nothing to tell apart",
+            f"{'all' if always else 'none'} of {len(examples)} examples were revoked: there is nothing to learn",
             hint="give a longer price history, or use the empirical frequency or an interruption prior",
         )
     # One thread: on a machine with other work the threads wait for each other, and take several times as long.
     with need("threadpoolctl", extra="learn").threadpool_limits(limits=1):
-        learner.fit(figures, examples.revoked)
+        learner.fit(features, examples.revoked)
     return exported(learner)
 
 
 def exported(learner: object) -> Trees:
     """The trees of a fitted HistGradientBoostingClassifier of two classes, as plain arrays.
 
-    scikit-learn has no public door to them; a test compares every answer, so a release that moves them is noticed.
+    scikit-learn has no public access to them; a test compares every prediction, so a release that moves them shows.
     """
     grown = [rounds[0].nodes for rounds in learner._predictors]  # type: ignore[attr-defined]
     roots = np.cumsum([0, *(len(nodes) for nodes in grown[:-1])])

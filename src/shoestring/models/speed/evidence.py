@@ -1,7 +1,7 @@
-"""What all trials together have told of the speed of machines, as sums that a new pace changes in place.
+"""The evidence of all trials on the speed of machines, as sums that are updated in place with every new pace.
 
-The sums are whole numbers of tiny units. Taking a trial's old word out and putting its new one in then leaves exactly
-what counting everybody afresh would give, in whatever order: what is remembered cannot drift from what is derived.
+The sums are whole numbers of tiny units. Subtracting a trial's old evidence and adding its new one then gives exactly
+what a fresh count would give, in whatever order: the cached sums cannot drift from the derived ones.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from shoestring.kernel.types import JobId, SegmentId
 from shoestring.kernel.view import RunView
 
 Where = tuple[str, int]
-"""A machine type and how many of its slots: what `Job.paces` is kept by. Zones and prices do not train."""
+"""A machine type and how many of its slots: the key of `Job.paces`. Zones and prices have no effect on speed."""
 _UNITS = 2**48
-"""Finer than any float that comes in, and no sum is too large for a whole number."""
+"""Finer than the precision of the inputs; Python integers do not overflow."""
 
 
 class TrialEvidence(NamedTuple):
@@ -28,33 +28,33 @@ class TrialEvidence(NamedTuple):
 
     wheres: tuple[Where, ...]
     logs: tuple[float, ...]
-    """Of its seconds per step, as multiples of the guess."""
+    """ln(seconds per step / prior guess)."""
     inverse: tuple[tuple[float, ...], ...]
-    """Of the covariance of what the shared unknowns leave open: the trial's own speed, pairs and noise."""
+    """Of the covariance that the shared unknowns do not explain: the trial's own speed, pairs and noise."""
 
 
 class Evidence:
     """Sums over trials: of the inverse covariances, and of those times the logarithms."""
 
-    def __init__(self, all_told: Iterable[TrialEvidence] = ()) -> None:
+    def __init__(self, observations: Iterable[TrialEvidence] = ()) -> None:
         self._trials: Counter[Where] = Counter()
         self._inverse: Counter[tuple[Where, Where]] = Counter()
         self._pull: Counter[Where] = Counter()
-        for told in all_told:
-            self.add(told)
+        for observed in observations:
+            self.add(observed)
 
-    def add(self, told: TrialEvidence, sign: int = 1) -> None:
-        """`sign` -1 takes it back."""
-        for where, row in zip(told.wheres, told.inverse, strict=True):
+    def add(self, observed: TrialEvidence, sign: int = 1) -> None:
+        """`sign` -1 subtracts it."""
+        for where, row in zip(observed.wheres, observed.inverse, strict=True):
             self._trials[where] += sign
-            pull = sum(weight * log for weight, log in zip(row, told.logs, strict=True))
+            pull = sum(weight * log for weight, log in zip(row, observed.logs, strict=True))
             self._pull[where] += sign * round(pull * _UNITS)
-            for other, weight in zip(told.wheres, row, strict=True):
+            for other, weight in zip(observed.wheres, row, strict=True):
                 self._inverse[where, other] += sign * round(weight * _UNITS)
 
     @property
     def wheres(self) -> list[Where]:
-        """Where any trial was seen, in a fixed order."""
+        """Where any trial was observed, in a fixed order."""
         return sorted(where for where, trials in self._trials.items() if trials)
 
     def sums(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
@@ -66,7 +66,7 @@ class Evidence:
 
 
 def paces_of(job: Job, segments: Mapping[SegmentId, Segment]) -> dict[Where, Pace]:
-    """All that a trial has reported about its speed, with what its open segment adds."""
+    """All that a trial has reported about its speed, its open segment included."""
     paces = {where: Pace(pace.steps, pace.seconds) for where, pace in job.paces.items()}
     if job.segment is not None:
         segment = segments[job.segment]
@@ -77,32 +77,32 @@ def paces_of(job: Job, segments: Mapping[SegmentId, Segment]) -> dict[Where, Pac
 
 
 class ReportsSoFar:
-    """The evidence of a run, brought up to date by those trials alone whose paces may have changed: a study of ten
-    thousand trials is asked about thousands of times. A memo of the run's state, see `RunView.memo`."""
+    """The evidence of a run, updated only for those trials whose paces may have changed: a study of ten thousand
+    trials is evaluated thousands of times. A memo of the run's state, see `RunView.memo`."""
 
     def __init__(self, read: Callable[[Mapping[Where, Pace]], TrialEvidence | None]) -> None:
         self.evidence = Evidence()
         self._read = read
-        self._told: dict[JobId, TrialEvidence] = {}
-        self._rests_read = 0
+        self._observed: dict[JobId, TrialEvidence] = {}
+        self._settled_read = 0
         self._running: set[JobId] = set()
 
     def read_on(self, view: RunView) -> None:
-        """A pace grows while a segment is open, and is kept when it closes. The job then waits, or has come to rest
-        since the last look, or was no longer wanted and still running at that time."""
+        """A pace grows while a segment is open, and is kept when it closes. The job then waits, or has settled since
+        the last call, or was settled but still running at that time."""
         running = {segment.job for segment in view.segments.values()}
-        rested = {rest.job for rest in view.settled[self._rests_read :]}
+        settled = {entry.job for entry in view.settled[self._settled_read :]}
         waiting = {job for job in view.waiting if view.jobs[job].paces}
-        for job in running | self._running | rested | waiting:
+        for job in running | self._running | settled | waiting:
             self._replace(job, self._read(paces_of(view.jobs[job], view.segments)))
-        self._rests_read, self._running = len(view.settled), running
+        self._settled_read, self._running = len(view.settled), running
 
-    def _replace(self, job: JobId, told: TrialEvidence | None) -> None:
-        before = self._told.pop(job, None)
-        if told is not None:
-            self._told[job] = told
-        if told != before:
+    def _replace(self, job: JobId, observed: TrialEvidence | None) -> None:
+        before = self._observed.pop(job, None)
+        if observed is not None:
+            self._observed[job] = observed
+        if observed != before:
             if before is not None:
                 self.evidence.add(before, -1)
-            if told is not None:
-                self.evidence.add(told)
+            if observed is not None:
+                self.evidence.add(observed)

@@ -1,8 +1,8 @@
-"""How long a job of a bag takes, from those that are done: where it was seen, and by guess on other machines.
+"""How long a job of a bag takes, from finished jobs: measured where some ran, extrapolated to other machines.
 
-Jobs of one bag run the same program, so earlier ones tell what later ones will take (the paper's Figure 1). Lengths
-are kept per machine type and slots as running sums, so a bag of 100,000 jobs is never gone through again. How much
-faster jobs are on more slots is learned too: what two machines together bring says something of four.
+Jobs of one bag run the same program, so earlier ones predict the length of later ones (the paper's Figure 1). Lengths
+are kept per machine type and slots as running sums, so a bag of 100,000 jobs is never read twice. How much faster jobs
+are on more slots is learned too: the speed-up on two machines is evidence for four.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class _Gain(NamedTuple):
 
 @dataclass
 class JobLengths:
-    """Derived from `RunView.settled` and nothing else, so that it may be forgotten and made again at any time."""
+    """Derived from `RunView.settled` alone, so that it can be dropped and computed again at any time."""
 
     _read: int = 0
     _seen: dict[Where, _Seen] = field(default_factory=dict)
 
     @staticmethod
     def of(view: RunView) -> JobLengths:
-        """All that the run knows by now."""
+        """All that the run has observed so far."""
         lengths = view.memo("job lengths", JobLengths)
         lengths._read_on(view)
         return lengths
@@ -63,7 +63,7 @@ class JobLengths:
         return (listing.offer.machine, slots) in self._seen
 
     def step_time(self, listing: Listing, slots: int) -> StepTime | None:
-        """Of one step of one more job on so many slots of such a machine. None until a job is done somewhere."""
+        """Of one step of one more job on so many slots of such a machine. None until a job has finished somewhere."""
         seen = self._seen.get((listing.offer.machine, slots))
         if seen is not None:
             return StepTime(math.exp(seen.mean), self._spread())
@@ -84,13 +84,13 @@ class JobLengths:
         return StepTime(math.exp(self._seen[nearest].mean - GAIN * larger - gain.mean * wider), guess)
 
     def _spread(self) -> float:
-        """Between jobs, wherever they ran: it is their own. With few of them, not less than the prior says."""
+        """Standard deviation between jobs, on all machines together. With few jobs the prior dominates."""
         jobs = sum(seen.count for seen in self._seen.values())
         return math.sqrt((sum(seen.squares for seen in self._seen.values()) + PRIOR.of_trials**2) / jobs)
 
     def _gain_of_slots(self) -> _Gain:
-        """From machine types on which jobs ran on several numbers of slots: a line through their logarithms, weighed
-        against the prior."""
+        """From machine types on which jobs ran with several numbers of slots: linear regression of the logarithms,
+        with a normal prior."""
         precision = PRIOR.of_the_bend**-2
         pull = GAIN * precision
         variance = self._spread() ** 2
@@ -107,9 +107,9 @@ class JobLengths:
         return _Gain(pull / precision, precision**-0.5)
 
     def _read_on(self, view: RunView) -> None:
-        for rest in view.settled[self._read :]:
-            if rest.status == "finished":
-                for (machine, slots), pace in view.jobs[rest.job].paces.items():
+        for settled in view.settled[self._read :]:
+            if settled.status == "finished":
+                for (machine, slots), pace in view.jobs[settled.job].paces.items():
                     if pace.steps and pace.seconds > 0:
                         seen = self._seen.setdefault((machine, slots), _Seen(slot_size=_slot_size(view, machine)))
                         seen.add(math.log(pace.seconds / pace.steps))
@@ -121,8 +121,8 @@ def _slot_size(view: RunView, machine: str) -> float:
 
 
 def work_left_s(view: RunView, job_id: JobId, listing: Listing, slots: int) -> float | None:
-    """Seconds of work that a job still needs there. One that runs longer than expected is taken to need a tenth more:
-    how much it really needs nobody knows."""
+    """Seconds of work that a job still needs there. One that runs longer than expected counts as needing a tenth of a
+    step more: how much it really needs is unknown."""
     job = view.jobs[job_id]
     step = JobLengths.of(view).step_time(listing, slots)
     if step is None:

@@ -1,5 +1,5 @@
-"""Entropy search under limits: what a run would tell about the best full-size run, whether what would be recommended
-after it keeps the limits, and what it would cost."""
+"""Constrained entropy search: the information of a run about the best full-size run, the chance that the recommendation
+after it satisfies the constraints, and its cost."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoestring.optimizer.acquisition.cea import chance_kept
+from shoestring.optimizer.acquisition.cea import chance_feasible
 from shoestring.optimizer.acquisition.mf_eic import log_expected_improvement
 from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent, largest_of
 from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.joint_model import JointBeliefs
+from shoestring.optimizer.joint_model import JointPosteriors
 from shoestring.optimizer.observations import FULL
 
-MOST_REPRESENTATIVES = 50
-"""Candidates among which the best is looked for."""
+MOST_REPRESENTERS = 50
+"""Candidates over which p_opt is computed."""
 DRAWS = 200
-"""Of the values of all of them together: what they cannot tell is the same for all runs that are compared."""
+"""Joint draws of their values. All runs are compared on the same draws, so their noise is common to all."""
 LEAST = 1e-6
-"""Nats. Draws cannot tell less from nothing; then the chance and the cost decide."""
+"""Nats. Less information is within the noise of the draws; then the chance and the cost decide."""
 _NO_CHANCE = 1e-300
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What is left open by the idea of entropy search."""
+    """Choices that entropy search leaves open."""
 
     roots: int
-    """Of the quadrature over what each quantity may measure."""
+    """Of the quadrature over the measurement of each outcome."""
     from_now: bool
-    """Does only what a run adds to what is known count? Otherwise all that is known after it."""
-    within_limits: bool
-    """Is the best looked for among those that keep the limits, as measured on all of the data or else as predicted?
-    Otherwise among all, and models are believed against measurements."""
+    """Subtract the current information, so that only the gain of a run counts?"""
+    constrained: bool
+    """Is the best sought among feasible candidates, as measured at full size or else as predicted? Otherwise among all,
+    and predictions overrule measurements."""
 
 
-AS_PRINTED = Variant(roots=1, from_now=False, within_limits=False)
-CORRECTED = Variant(roots=3, from_now=True, within_limits=True)
-UNLIMITED = Variant(roots=3, from_now=True, within_limits=False)
+AS_PRINTED = Variant(roots=1, from_now=False, constrained=False)
+CORRECTED = Variant(roots=3, from_now=True, constrained=True)
+UNCONSTRAINED = Variant(roots=3, from_now=True, constrained=False)
 
 
 class EntropySearch:
-    """Of the runs of one turn; what they have in common is computed once."""
+    """ES(x, s) = P(next recommendation is feasible) * (E[I(p_opt after (x, s))] - I(p_opt)) / E[cost(x, s)].
 
-    def __init__(self, beliefs: JointBeliefs, variant: Variant) -> None:
-        self._beliefs, self._variant = beliefs, variant
-        history = beliefs.history
+    I is the relative entropy of p_opt to the uniform distribution (`information`). What the runs of one turn have in
+    common is computed once.
+    """
+
+    def __init__(self, posteriors: JointPosteriors, variant: Variant) -> None:
+        self._posteriors, self._variant = posteriors, variant
+        history = posteriors.history
         seed = [history.problem.seed, 5, len(history.observations), len(history.pending)]
-        self._draws = beliefs.objective.draws(representatives(beliefs, variant), DRAWS, seed)
+        self._draws = posteriors.objective.draws(representer_points(posteriors, variant), DRAWS, seed)
         self._known = float(information(p_opt(self._draws.values))) if variant.from_now else 0.0
-        self._next = NextIncumbent(beliefs, variant.roots, measured_first=variant.within_limits)
+        self._next = NextIncumbent(posteriors, variant.roots, measured_first=variant.constrained)
 
     def per_cost(self, rows: Rows, fraction: float) -> Numbers:
-        """Information about the best for each unit of cost, whatever the limits.
+        """max(E[I(p_opt after (x, s))] - I(p_opt), LEAST) / E[cost(x, s)], whatever the constraints.
 
         Paper: TrimTuner Eq. 3
-        Differs from the paper: the variant may subtract what is known already, which the print omits.
+        Differs from the paper: the variant may subtract the current information I(p_opt), which the print omits.
         """
-        self._beliefs.objective.at(fraction)  # posteriors keep what they are asked of all candidates: blocks are parts
+        self._posteriors.objective.at(fraction)  # cached for all candidates at once: blocks are parts of that
         known = information_after(self._draws, rows, fraction, gauss_hermite(self._variant.roots))
-        return np.maximum(known - self._known, LEAST) / self._beliefs.expected_cost(fraction, rows)
+        return np.maximum(known - self._known, LEAST) / self._posteriors.expected_cost(fraction, rows)
 
-    def per_cost_within_limits(self, rows: Rows, fraction: float) -> Numbers:
-        """The same times the chance that the next recommendation keeps all limits.  Paper: TrimTuner Eq. 5"""
+    def per_cost_constrained(self, rows: Rows, fraction: float) -> Numbers:
+        """`per_cost` times the chance that the next recommendation is feasible.  Paper: TrimTuner Eq. 5"""
         return self.per_cost(rows, fraction) * self._next.chance(rows, fraction)
 
 
-def representatives(beliefs: JointBeliefs, variant: Variant) -> Rows:
-    """Those candidates that may be the best at full size: with the largest expected improvement on the best predicted,
-    times the chance to keep the limits if these count."""
-    ahead = beliefs.objective.at(FULL)
+def representer_points(posteriors: JointPosteriors, variant: Variant) -> Rows:
+    """Candidates that may be the best at full size: those with the largest EI on the best prediction, times the chance
+    of feasibility if the variant is constrained."""
+    ahead = posteriors.objective.at(FULL)
     chance = np.ones(len(ahead.mean))
-    if variant.within_limits:
-        chance = chance_kept(beliefs)
-        chance[list(beliefs.history.feasible)], chance[beliefs.history.infeasible] = 1.0, 0.0
+    if variant.constrained:
+        chance = chance_feasible(posteriors)
+        chance[list(posteriors.history.feasible)], chance[posteriors.history.infeasible] = 1.0, 0.0
     likely = chance >= min(SURE, float(chance.max()))
     gain = log_expected_improvement(ahead.mean, ahead.deviation, float(ahead.mean[likely].min()))
-    return largest_of(gain + np.log(np.maximum(chance, _NO_CHANCE)), MOST_REPRESENTATIVES)
+    return largest_of(gain + np.log(np.maximum(chance, _NO_CHANCE)), MOST_REPRESENTERS)

@@ -1,5 +1,10 @@
-"""What a run would be worth: the expected improvement at full size under all limits, the share of the doubt that the
-run would settle, and what it would cost. All in logarithms, so that nothing underflows where little is to be won."""
+"""MF-EIc, multi-fidelity expected improvement under constraints, per unit of cost:
+
+    MF-EIc(x, s) = EI(x, 1) * P(x feasible) * rho^2(x, s) / E[cost(x, s)]
+
+rho^2 is the squared correlation of a measurement on the data fraction s with the value at full size: the share of the
+variance that the run would remove. All in logarithms, so that nothing underflows where the improvement is small.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,24 @@ from scipy.special import erfcx, ndtr
 
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _FAR = 1e4
-"""So many deviations below the best, 1 - u sqrt(pi/2) erfcx(u/sqrt 2) is 1/u^2 to all digits there are."""
+"""So many deviations below the best, 1 - u sqrt(pi/2) erfcx(u/sqrt 2) is 1/u^2 to machine precision."""
 
 _LEAST = 1e-300
 _WORTHLESS = -1e6
-"""In place of the logarithm of nothing, so that of runs that promise nothing the cheapest is still found."""
+"""In place of ln 0, so that among runs without any expected gain the cheapest is still found."""
 BLOCK = 192
-"""Candidates that are looked at closely at a time."""
+"""Candidates that are evaluated at a time."""
 
 
 def log_expected_improvement(mean: Numbers, deviation: Numbers, best: float) -> Numbers:
-    """ln E[max(0, best - f)] where less is better.  Paper: TrimTuner Eq. 1
+    """ln EI(x), EI(x) = E[max(0, best - f(x))] = deviation * (phi(u) + u Phi(u)), u = (best - mean) / deviation.
 
-    Differs from the paper: in logarithms, of values on the scale of the model, and minimised.
+    Paper: TrimTuner Eq. 1
+    Differs from the paper: in logarithms, of transformed values, and minimised.
     """
     u = (best - mean) / deviation
     below = np.minimum(u, -1.0)
@@ -39,40 +45,40 @@ def log_expected_improvement(mean: Numbers, deviation: Numbers, best: float) -> 
     return gain
 
 
-def log_eic(beliefs: Beliefs, best: float | None) -> Numbers:
-    """Expected improvement on `best` at full size times the chance to keep all limits. Where nothing is known to keep
-    them (`best` is None), the chance alone: first find something feasible."""
-    chance = beliefs.log_feasible()
+def log_eic(posteriors: Posteriors, best: float | None) -> Numbers:
+    """ln EIc(x) = ln EI(x, 1) + ln P(x feasible). Without a feasible candidate (`best` is None), ln P(feasible) alone:
+    first find something feasible."""
+    chance = posteriors.log_feasible()
     if best is None:
         return chance
-    ahead = beliefs.objective.at(FULL)
+    ahead = posteriors.objective.at(FULL)
     return chance + log_expected_improvement(ahead.mean, ahead.deviation, best)
 
 
-def log_mf_eic(beliefs: Beliefs, gain: Numbers, rows: Rows) -> Numbers:
-    """For some candidates and each fraction: ln EIc(x, 1) + ln rho^2(x, s) - ln E[cost(x, s)], where `gain` has the
-    first term of all candidates."""
-    fractions = beliefs.history.problem.fractions
+def log_mf_eic(posteriors: Posteriors, gain: Numbers, rows: Rows) -> Numbers:
+    """ln EIc(x, 1) + ln rho^2(x, s) - ln E[cost(x, s)], for some candidates and each fraction; `gain` has the first
+    term of all candidates."""
+    fractions = posteriors.history.problem.fractions
     worth = np.empty((len(rows), len(fractions)))
     for column, fraction in enumerate(fractions):
-        settled = np.log(np.maximum(beliefs.objective.squared_correlation(fraction, rows), _LEAST))
-        worth[:, column] = gain[rows] + settled - np.log(beliefs.expected_cost(fraction, rows))
+        correlation = np.log(np.maximum(posteriors.objective.squared_correlation(fraction, rows), _LEAST))
+        worth[:, column] = gain[rows] + correlation - np.log(posteriors.expected_cost(fraction, rows))
     return worth
 
 
-def best_run(beliefs: Beliefs, gain: Numbers) -> tuple[int, float]:
-    """The candidate and fraction of the largest `log_mf_eic` among those not tried yet, where `gain` says what each
-    candidate promises at full size.
+def best_run(posteriors: Posteriors, gain: Numbers) -> tuple[int, float]:
+    """The candidate and fraction of the largest `log_mf_eic` among those not tried yet; `gain` is ln EIc of each
+    candidate at full size.
 
-    No run can be worth more than if it settled all doubt (rho^2 = 1) for the median of its cost. This bound needs means
-    only. Candidates are looked at in its order, and no further than to where it falls below the best found.
+    Upper bound of a run: rho^2 = 1, at the median of its cost. It needs means only. Candidates are evaluated in the
+    order of the bound, and no further than to where it falls below the best found.
     """
-    history = beliefs.history
+    history = posteriors.history
     fractions, untried = history.problem.fractions, history.untried
     gain = np.maximum(gain, _WORTHLESS)
     bound = np.full(len(gain), -math.inf)
     for column, fraction in enumerate(fractions):
-        at_most = np.where(untried[:, column], gain - np.log(beliefs.least_expected_cost(fraction)), -math.inf)
+        at_most = np.where(untried[:, column], gain - np.log(posteriors.least_expected_cost(fraction)), -math.inf)
         bound = np.maximum(bound, at_most)
     order = np.argsort(-bound, kind="stable")
     winner, most = (int(order[0]), fractions[-1]), -math.inf
@@ -80,7 +86,7 @@ def best_run(beliefs: Beliefs, gain: Numbers) -> tuple[int, float]:
         rows = order[begin : begin + BLOCK]
         if bound[rows[0]] <= most:
             break
-        worth = np.where(untried[rows], log_mf_eic(beliefs, gain, rows), -math.inf)
+        worth = np.where(untried[rows], log_mf_eic(posteriors, gain, rows), -math.inf)
         place, which = divmod(int(worth.argmax()), len(fractions))
         if worth[place, which] > most:
             winner, most = (int(rows[place]), fractions[which]), float(worth[place, which])

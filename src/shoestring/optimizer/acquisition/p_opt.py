@@ -1,4 +1,4 @@
-"""Where the best full-size run is, as far as is known: the chance of each target to be it, and how much that tells."""
+"""p_opt: the chance of each target to be the best at full size, and the information in it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.joint_model import Draws, Values
 
 BLOCK = 16
-"""Runs that are looked at together: their draws should fit into the cache of the processor."""
+"""Runs that are evaluated together: their draws should fit into the cache of the processor."""
 
 
 def p_opt(values: Values) -> Numbers:
-    """The chance of each target to be the best: the share of joint draws in which its value is least.
+    """p_opt(x) = P(f(x) <= f(x') for all targets x'): the share of joint draws in which its value is least.
 
-    `values` is ... x draws x targets, and the answer ... x targets.
+    `values` is ... x draws x targets, and the result ... x targets.
     """
     *runs, draws, targets = values.shape
     first = values.argmin(axis=-1).reshape(-1, draws)
@@ -26,21 +26,23 @@ def p_opt(values: Values) -> Numbers:
 
 
 def information(chance: Numbers) -> Numbers:
-    """The relative entropy of a distribution over targets to the uniform one: 0 if nothing is known of the best, the
-    logarithm of their number if it is known for sure.  Paper: TrimTuner Eq. 2, its integral"""
+    """I(p) = sum over x of p(x) ln(n p(x)), the relative entropy of p_opt to the uniform distribution over n targets: 0
+    if nothing is known of the best, ln n if it is known for sure.  Paper: TrimTuner Eq. 2, its integral"""
     logarithm = np.log(np.where(chance > 0.0, chance, 1.0))
     known: Numbers = np.log(chance.shape[-1]) + (chance * logarithm).sum(axis=-1)
     return known
 
 
 def information_after(draws: Draws, rows: Rows, fraction: float, nodes: QuadratureNodes) -> Numbers:
-    """What a run of each of these rows is expected to let know about the best at full size.  Paper: TrimTuner Eq. 2
+    """E[I(p_opt after (x, s))] of a run of each of these rows, about the best at full size.  Paper: TrimTuner Eq. 2
 
-    Differs from the paper: the run may be one on a part of the data. `nodes` are those of one quantity, the objective.
+    Differs from the paper: the run may be one on a data fraction. `nodes` are those of one outcome, the objective.
     """
     expected = np.zeros(len(rows))
     for begin in range(0, len(rows), BLOCK):
         block = slice(begin, begin + BLOCK)
-        for values, weight in zip(draws.told(rows[block], fraction, nodes.surprises[:, 0]), nodes.weights, strict=True):
+        for values, weight in zip(
+            draws.conditioned(rows[block], fraction, nodes.surprises[:, 0]), nodes.weights, strict=True
+        ):
             expected[block] += weight * information(p_opt(values))
     return expected

@@ -1,4 +1,4 @@
-"""Recommendations by the models alone: as the paper prints the rule, and as its code has it."""
+"""Recommendations by the models alone: the rule as the paper prints it, and as its code has it."""
 
 from __future__ import annotations
 
@@ -8,52 +8,51 @@ from dataclasses import replace
 
 import numpy as np
 
-from shoestring.optimizer.acquisition.cea import cea, chance_kept
+from shoestring.optimizer.acquisition.cea import cea, chance_feasible
 from shoestring.optimizer.acquisition.next_incumbent import SURE
 from shoestring.optimizer.incumbent import predicted_answer
 from shoestring.optimizer.observations import FULL, Answer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from shoestring.optimizer.recommendation import nearest_miss, of_measured
 
-Incumbent = Callable[[Beliefs], int]
+Incumbent = Callable[[Posteriors], int]
 """The row of the candidate that is recommended."""
 
 
-def as_printed(beliefs: Beliefs) -> int:
-    """The best predicted at full size among those that keep the limits with a chance of 90 %.
+def as_printed(posteriors: Posteriors) -> int:
+    """argmax of the predicted accuracy at full size, subject to P(feasible) >= 0.9.
 
     Paper: TrimTuner Alg. 1 l.20, as printed
-    Differs from the paper: which does not say what to recommend if there is none; here the largest constrained
-    expected accuracy.
+    Differs from the paper: it does not say what to recommend if there is none; here argmax of CEA.
     """
-    sure = chance_kept(beliefs) >= SURE
+    sure = chance_feasible(posteriors) >= SURE
     if not sure.any():
-        return int(cea(beliefs, FULL).argmax())
-    return int(np.where(sure, beliefs.objective.at(FULL).mean, math.inf).argmin())
+        return int(cea(posteriors, FULL).argmax())
+    return int(np.where(sure, posteriors.objective.at(FULL).mean, math.inf).argmin())
 
 
-def as_published(beliefs: Beliefs) -> int:
-    """The largest constrained expected accuracy at full size among the configurations that were run at any size.
+def as_published(posteriors: Posteriors) -> int:
+    """argmax of CEA at full size among the configurations that were run at any size.
 
     Paper: TrimTuner Alg. 1 l.20, as published in code
     """
-    visited = np.unique(np.array(beliefs.history.rows, dtype=np.intp))
-    return int(visited[cea(beliefs, FULL, visited).argmax()])
+    visited = np.unique(np.array(posteriors.history.rows, dtype=np.intp))
+    return int(visited[cea(posteriors, FULL, visited).argmax()])
 
 
-def best_whatever_the_limits(beliefs: Beliefs) -> int:
-    """The best predicted at full size."""
-    return int(beliefs.objective.at(FULL).mean.argmin())
+def best_unconstrained(posteriors: Posteriors) -> int:
+    """The best prediction at full size, whatever the constraints."""
+    return int(posteriors.objective.at(FULL).mean.argmin())
 
 
-def answer(beliefs: Beliefs, row: int) -> Answer:
-    """This candidate, with what was measured of it on all of the data, or else with what is predicted."""
-    history = beliefs.history
+def answer(posteriors: Posteriors, row: int) -> Answer:
+    """This candidate, with what was measured at full size, or else with what is predicted."""
+    history = posteriors.history
     seen = history.measured.get(row)
     unknown = seen is None or math.isnan(seen.objective)
-    found = predicted_answer(beliefs, row) if unknown else of_measured(history, row)
+    found = predicted_answer(posteriors, row) if unknown else of_measured(history, row)
     if found.feasible or not history.measured:
         return found
     if history.feasible:
-        return replace(found, why="by the models alone; runs on all of the data have kept every limit")
+        return replace(found, why="by the models alone; some full-data runs satisfied every constraint")
     return replace(found, why=nearest_miss(history).why)

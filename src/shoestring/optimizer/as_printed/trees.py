@@ -1,8 +1,8 @@
-"""The trees of the paper: values as they are, and the mean and the variance of what trees say of each run by itself.
+"""The trees of the paper: plain values, and the mean and the variance of the trees' predictions for each run alone.
 
-Two faults come with that. Trees cannot follow a trend, so they take all of the data for no better than the most they
-were shown. And without covariances a run tells of nothing but itself: runs on parts of the data then never add to what
-is known about the best on all of it, and the acquisition is left with chance and cost.
+That has two faults. Trees cannot extrapolate a trend, so they predict full size to be no better than the largest
+fraction in the data. And without covariances a run is evidence of itself only: runs on data fractions then never add
+information about the best at full size, and the acquisition is left with chance and cost.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from shoestring.optimizer.trees.ensemble import grown
 from shoestring.optimizer.trees.posterior import LEAST_DEVIATION, TREES
 
 
-class PrintedTreeBelief:
-    """A normal distribution for each run by itself.  Paper: TrimTuner section III-A, trees
+class PrintedTreePosterior:
+    """f(x, s) ~ N(mean of trees, variance of trees), independent for each run.  Paper: TrimTuner section III-A, trees
 
-    Differs from the paper: a least deviation and a least noise are left, as nothing can be divided by 0; runs under way
-    count as if they had measured what was predicted.
+    Differs from the paper: deviation and noise have a minimum, so that nothing is divided by 0; pending runs count as
+    if they had measured what was predicted.
     """
 
-    def __init__(self, measured: OutcomeData, scale: Transform, candidates: Candidates, seed: Sequence[int]) -> None:
-        self.scale = scale
+    def __init__(
+        self, measured: OutcomeData, transform: Transform, candidates: Candidates, seed: Sequence[int]
+    ) -> None:
+        self.transform = transform
         self._candidates, self._seed = candidates, seed
         self._x = _columns(candidates.x[measured.rows], np.exp(measured.log_s))
         self._levels = measured.levels
@@ -38,21 +40,23 @@ class PrintedTreeBelief:
     def _grow(self) -> None:
         self._forest = grown(self._x, self._levels, TREES, np.random.default_rng(self._seed))
         self._least = LEAST_DEVIATION * max(1.0, float(np.abs(self._levels).max()))
-        self._said: dict[float, Prediction] = {}
+        self._predictions: dict[float, Prediction] = {}
 
     def at(self, fraction: float, rows: Rows | None = None) -> Prediction:
-        if fraction not in self._said:
+        if fraction not in self._predictions:
             x = self._candidates.x
-            said = self._forest.predict(_columns(x, np.full(len(x), fraction)))
-            self._said[fraction] = Prediction(said.mean(axis=1), np.maximum(said.std(axis=1), self._least), self._least)
-        whole = self._said[fraction]
+            predicted = self._forest.predict(_columns(x, np.full(len(x), fraction)))
+            self._predictions[fraction] = Prediction(
+                predicted.mean(axis=1), np.maximum(predicted.std(axis=1), self._least), self._least
+            )
+        whole = self._predictions[fraction]
         return whole if rows is None else Prediction(whole.mean[rows], whole.deviation[rows], whole.noise)
 
     def mean_at(self, fraction: float) -> Numbers:
         return self.at(fraction).mean
 
     def covariance(self, rows: Rows, fraction: float, others: Rows, other_fraction: float) -> Numbers:
-        """None at all, but of a run with itself."""
+        """0, but for a run with itself."""
         if not math.isclose(fraction, other_fraction):
             return np.zeros((len(rows), len(others)))
         variance = self.at(fraction, rows).deviation[:, None] ** 2

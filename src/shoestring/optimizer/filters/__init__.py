@@ -1,1 +1,1 @@
-"""Which candidates the acquisition function is computed for."""
+"""Filters: which candidates the acquisition function is computed for."""

@@ -1,4 +1,4 @@
-"""CMA-ES as a filter: points drawn from a normal distribution that learns where runs are worth more.
+"""CMA-ES as a filter: points drawn from a normal distribution that moves to where the acquisition is larger.
 
 Written here because little of it is needed, a few dozen generations in a cube with a handful of dimensions: not worth a
 dependency that only a comparison would use.
@@ -13,43 +13,43 @@ import numpy as np
 
 from shoestring.optimizer.candidates import Numbers
 from shoestring.optimizer.filters.direct import Cube
-from shoestring.optimizer.filters.filters import BETA, Worth, allowance
+from shoestring.optimizer.filters.filters import BETA, LazyAcquisition, allowance
 
 FIRST_STEP = 0.3
 """Deviation of the first draws, in widths of the cube."""
 LEAST_STEP = 1e-3
-"""Closer together than this, all points stand for the same run."""
+"""Closer together than this, all points map to the same run."""
 _MOST_GENERATIONS = 200
 
 
 @dataclass(frozen=True)
 class ByCmaes:
-    """As many runs as the allowance lets it look at; where a search ends before, another begins.
+    """Evaluates as many runs as the allowance permits; where a search ends earlier, another begins.
 
     Paper: TrimTuner Table IV, CMAES
     """
 
     beta: float = BETA
 
-    def best(self, worth: Worth) -> int:
-        history = worth.beliefs.history
+    def best(self, acquisition: LazyAcquisition) -> int:
+        history = acquisition.posteriors.history
         rng = np.random.default_rng([history.problem.seed, 7, len(history.observations), len(history.pending)])
-        cube, most = Cube(worth), allowance(worth, self.beta)
+        cube, most = Cube(acquisition), allowance(acquisition, self.beta)
         search = Cmaes(cube.dimensions, rng)
         for _ in range(_MOST_GENERATIONS):
             points = search.ask()
             runs = np.array([cube.run(point) for point in points])
-            search.tell(points, -worth(runs))
-            if worth.looked_at >= most:
+            search.tell(points, -acquisition(runs))
+            if acquisition.evaluated >= most:
                 break
             if search.step < LEAST_STEP:
                 search = Cmaes(cube.dimensions, rng)
-        return worth.best_known()
+        return acquisition.best_known()
 
 
 class Cmaes:
-    """The (mu/mu_w, lambda) evolution strategy with covariance matrix adaptation, in the unit cube, after Hansen's
-    tutorial and with its constants. Points outside of the cube are moved to its rim."""
+    """x ~ mean + step * N(0, C): the (mu/mu_w, lambda) evolution strategy with covariance matrix adaptation, after
+    Hansen's tutorial and with its constants. Points outside of the unit cube are clipped to it."""
 
     def __init__(self, dimensions: int, rng: np.random.Generator) -> None:
         n = dimensions

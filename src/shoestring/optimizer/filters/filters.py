@@ -1,7 +1,7 @@
-"""Of which runs the acquisition is computed: it is dear, so something cheaper decides where it is worth looking.
+"""Filters: the acquisition function is expensive, so something cheaper decides for which runs it is computed.
 
-A filter gets the acquisition of a turn as `Worth` and answers with the best run that it found. It may look at a share
-beta of the runs that were not tried yet.
+A filter gets the acquisition of a turn as `LazyAcquisition` and returns the best run that it found. It may evaluate a
+share beta of the runs that were not tried yet.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 from shoestring.optimizer.acquisition.cea import cea
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.joint_model import JointBeliefs
+from shoestring.optimizer.joint_model import JointPosteriors
 
 BETA = 0.1
 
 
-class Worth:
-    """The acquisition of every run, computed where it is asked for, and once.
+class LazyAcquisition:
+    """The acquisition of every run, computed on demand, and once.
 
     Runs are numbered: row x number of fractions + place of the fraction.
     """
 
-    def __init__(self, beliefs: JointBeliefs, acquisition: Callable[[Rows, float], Numbers]) -> None:
-        history = beliefs.history
-        self.beliefs = beliefs
+    def __init__(self, posteriors: JointPosteriors, acquisition: Callable[[Rows, float], Numbers]) -> None:
+        history = posteriors.history
+        self.posteriors = posteriors
         self.fractions = history.problem.fractions
         self.untried: Rows = np.flatnonzero(history.untried)
         self._acquisition = acquisition
@@ -40,15 +40,15 @@ class Worth:
             chosen = unknown[unknown % len(self.fractions) == place]
             if len(chosen):
                 self._known[chosen] = self._acquisition(chosen // len(self.fractions), fraction)
-        worth: Numbers = self._known[runs]
-        return worth
+        acquisition: Numbers = self._known[runs]
+        return acquisition
 
     @property
-    def looked_at(self) -> int:
+    def evaluated(self) -> int:
         return int(np.isfinite(self._known).sum())
 
     def knows(self, runs: Rows) -> bool:
-        """Were all of these looked at?"""
+        """Were all of these evaluated?"""
         return not np.isnan(self._known[runs]).any()
 
     def best_of(self, runs: Rows) -> int:
@@ -56,49 +56,53 @@ class Worth:
         return int(runs[self(runs).argmax()])
 
     def best_known(self) -> int:
-        """The same among all that were looked at."""
+        """The same among all that were evaluated."""
         return int(np.nanargmax(self._known))
 
 
 class Filter(Protocol):
-    def best(self, worth: Worth) -> int:
+    def best(self, acquisition: LazyAcquisition) -> int:
         """The number of the run with the largest acquisition found."""
 
 
-def allowance(worth: Worth, beta: float) -> int:
-    """How many runs may be looked at: this share of the untried ones, at least one."""
-    return max(1, math.ceil(beta * len(worth.untried)))
+def allowance(acquisition: LazyAcquisition, beta: float) -> int:
+    """ceil(beta * untried), at least 1: how many runs may be evaluated."""
+    return max(1, math.ceil(beta * len(acquisition.untried)))
 
 
 class NoFilter:
-    """All runs are looked at."""
+    """All runs are evaluated."""
 
-    def best(self, worth: Worth) -> int:
-        return worth.best_of(worth.untried)
+    def best(self, acquisition: LazyAcquisition) -> int:
+        return acquisition.best_of(acquisition.untried)
 
 
 @dataclass(frozen=True)
 class ByCea:
-    """Those with the largest constrained expected accuracy.  Paper: TrimTuner Alg. 1 l.12"""
+    """Those with the largest CEA.  Paper: TrimTuner Alg. 1 l.12"""
 
     beta: float = BETA
 
-    def best(self, worth: Worth) -> int:
-        promise = np.stack([cea(worth.beliefs, fraction) for fraction in worth.fractions], axis=1).ravel()
-        order = np.argsort(-promise[worth.untried], kind="stable")
-        return worth.best_of(worth.untried[order[: allowance(worth, self.beta)]])
+    def best(self, acquisition: LazyAcquisition) -> int:
+        promise = np.stack(
+            [cea(acquisition.posteriors, fraction) for fraction in acquisition.fractions], axis=1
+        ).ravel()
+        order = np.argsort(-promise[acquisition.untried], kind="stable")
+        return acquisition.best_of(acquisition.untried[order[: allowance(acquisition, self.beta)]])
 
 
 @dataclass(frozen=True)
-class ByLot:
-    """Some, drawn by lot.  Paper: TrimTuner Table IV, random"""
+class ByRandom:
+    """Some, sampled at random.  Paper: TrimTuner Table IV, random"""
 
     beta: float = BETA
 
-    def best(self, worth: Worth) -> int:
-        return worth.best_of(self._rng(worth).permutation(worth.untried)[: allowance(worth, self.beta)])
+    def best(self, acquisition: LazyAcquisition) -> int:
+        return acquisition.best_of(
+            self._rng(acquisition).permutation(acquisition.untried)[: allowance(acquisition, self.beta)]
+        )
 
     @staticmethod
-    def _rng(worth: Worth) -> np.random.Generator:
-        history = worth.beliefs.history
+    def _rng(acquisition: LazyAcquisition) -> np.random.Generator:
+        history = acquisition.posteriors.history
         return np.random.default_rng([history.problem.seed, 6, len(history.observations), len(history.pending)])

@@ -1,4 +1,4 @@
-"""Joint draws of a Gaussian posterior, and the same draws after one more run."""
+"""Joint draws of a Gaussian posterior, and the same draws conditioned on one more run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from shoestring.optimizer.joint_model import JointPosterior, influence
 from shoestring.optimizer.observations import FULL
 
 _ROUNDING = (1e-9, 1e-7, 1e-5)
-"""Shares of the mean variance that are added to each, until rounding no longer makes the covariance indefinite."""
+"""Jitter, as shares of the mean variance, until rounding no longer makes the covariance indefinite."""
 
 
 class GaussianDraws:
-    """Draws of full-size values, moved to where a run would move them instead of being drawn again.
+    """f_after = f + (z - v) d (Matheron's rule): draws of full-size values, updated instead of drawn again.
 
-    A draw of the targets f goes with what a run would measure in that draw, v deviations more than expected. If it
-    measures z instead, f + (z - v) d is a draw of the posterior after it, d being the influence of the run (Matheron's
-    rule). So an update costs one product for each value, and no covariance is ever factored again.
+    f is a draw of the targets, and v what a run would measure in that draw, in deviations more than expected. If it
+    measures z instead, f_after is a draw of the posterior after it; d is the influence of the run. So an update costs
+    one product for each value, and no covariance is ever factored again.
     """
 
     def __init__(self, posterior: JointPosterior, targets: Rows, count: int, seed: Sequence[int]) -> None:
@@ -31,12 +31,12 @@ class GaussianDraws:
         self._factor = _factored(posterior.covariance(targets, FULL, targets, FULL))
         self._normals = rng.standard_normal((len(targets), count))
         self._besides = rng.standard_normal(count)
-        """What runs measure besides what the targets have in common with them: noise, and values of their own."""
+        """The part of a measurement that is independent of the targets: noise, and variance of its own."""
         self.values: Numbers = posterior.at(FULL, targets).mean + (self._factor @ self._normals).T
 
-    def told(self, rows: Rows, fraction: float, surprises: Iterable[float]) -> Iterator[NDArray[np.float32]]:
-        """In single precision, which tells as well which is least and takes half of the time; less their common mean,
-        so that no digits are lost to that."""
+    def conditioned(self, rows: Rows, fraction: float, surprises: Iterable[float]) -> Iterator[NDArray[np.float32]]:
+        """In single precision, which is enough to find the least and takes half of the time; less their common mean,
+        so that no digits are lost to it."""
         moved = influence(self._posterior, rows, fraction, self._targets)
         parts = dtrtrs(self._factor, moved.T, lower=1)[0]
         besides = np.sqrt(np.maximum(1.0 - (parts * parts).sum(axis=0), 0.0))
@@ -50,12 +50,12 @@ class GaussianDraws:
 
 
 def _factored(covariance: Numbers) -> Numbers:
-    """The lower Cholesky factor. Candidates may be so alike that nothing but rounding tells them apart."""
+    """The lower Cholesky factor. Candidates may be equal but for rounding."""
     scale = float(np.mean(np.diag(covariance)))
     for share in _ROUNDING:
         factor, failed = dpotrf(covariance + scale * share * np.eye(len(covariance)), lower=1, clean=1)
         if not failed:
             return np.asarray(factor)
     raise DataError(
-        "the candidates cannot be told apart from each other", hint="leave out those that are all but the same"
+        "the candidates cannot be distinguished from each other", hint="leave out those that are nearly the same"
     )

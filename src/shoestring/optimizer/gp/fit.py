@@ -1,4 +1,4 @@
-"""Hyper-parameters: the most likely ones, given the priors, by their posterior density and its exact slope."""
+"""Hyper-parameters: maximum a posteriori, by the log posterior density and its exact gradient."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ FIRST_STEPS, LATER_STEPS, LATE_STEPS = 60, 12, 5
 """Of L-BFGS: from the mean of the prior, from the hyper-parameters of one observation ago, and from there with so many
 observations that one more hardly moves them."""
 MOST_POINTS = 128
-"""A fit to more points than this learns hardly anything about a dozen numbers and takes the cube of the time."""
+"""More points than this hardly improve a dozen hyper-parameters, and take the cube of the time."""
 _FAR = 6.0
-"""How many prior deviations from its mean a hyper-parameter may go: further, only overflows happen."""
+"""Bounds of a hyper-parameter in prior deviations from its mean: further out are only overflows."""
 _HOPELESS = 1e10
 
 
 class LogPosterior:
-    """Of hyper-parameters, given values of unit variance around 0. What does not depend on them is computed once."""
+    """ln p(theta | y) = -1/2 y' K^-1 y - 1/2 ln|K| - 1/2 sum ((theta - mean) / deviation)^2 + constant.
+
+    y are values of unit variance around 0, K their covariance under theta. What does not depend on theta is computed
+    once.
+    """
 
     def __init__(self, points: RunPoints, values: Numbers, frame: Frame) -> None:
         n = len(points)
@@ -33,10 +37,10 @@ class LogPosterior:
             self._apart[number] += (np.subtract.outer(points.x[:, column], points.x[:, column]) ** 2).ravel()
         self._least = np.minimum.outer(points.p, points.p)
         self._along = frame.trend**2 * np.multiply.outer(points.log_s, points.log_s)
-        self._diagonal, self._doubt = np.diag_indices(n), points.doubt
+        self._diagonal, self._variance = np.diag_indices(n), points.variance
 
     def __call__(self, theta: Numbers) -> tuple[float, Numbers]:
-        """The density, up to a constant, and its gradient."""
+        """The log density, up to a constant, and its gradient."""
         shape, p, n = KernelParameters(theta), self._p, len(self._values)
         scales = 5.0 / shape.lengths**2
         u = np.sqrt(scales @ self._apart).reshape(n, n)
@@ -47,7 +51,7 @@ class LogPosterior:
         own *= a2
         noise = shape.noise(p)
         covariance = near * own + self._along + shape.kappa2 * self._least + shape.c02
-        covariance[self._diagonal] += noise + self._doubt
+        covariance[self._diagonal] += noise + self._variance
         factor, failed = dpotrf(covariance, lower=1, clean=1)
         if failed:
             return -_HOPELESS, np.zeros_like(theta)
@@ -81,9 +85,9 @@ class LogPosterior:
 
 
 def most_likely(points: RunPoints, values: Numbers, frame: Frame, start: KernelParameters | None) -> KernelParameters:
-    """The hyper-parameters of greatest posterior density near `start`, or near the prior's mean.
+    """The hyper-parameters of maximum posterior density near `start`, or near the prior's mean.
 
-    Of very many points only some are looked at, evenly spread over the time they came in, the last among them.
+    Of very many points only some are used, evenly spaced in the order of observation, the last among them.
     """
     n = len(points)
     steps = FIRST_STEPS if start is None else LATER_STEPS if n <= MOST_POINTS else LATE_STEPS
@@ -93,12 +97,12 @@ def most_likely(points: RunPoints, values: Numbers, frame: Frame, start: KernelP
     density = LogPosterior(points, values, frame)
     mean, deviation = frame.prior()
 
-    def surprise(theta: Numbers) -> tuple[float, Numbers]:
+    def loss(theta: Numbers) -> tuple[float, Numbers]:
         value, gradient = density(theta)
         return -value, -gradient
 
     found = minimize(
-        surprise,
+        loss,
         mean if start is None else start.theta,
         jac=True,
         method="L-BFGS-B",

@@ -1,16 +1,16 @@
-"""The kernel of the models: which runs, of which configurations on how much of the data, resemble each other.
+"""The kernel of the Gaussian processes: the covariance of runs, by configuration x and data fraction s.
 
 With p = ln(s) / ln(smallest s), which is 0 for all of the data and 1 for the smallest fraction:
 
-    k = Matern52(x, x') a^2 [(1 + b p)(1 + b p') + c^2 p p' + e^2 min(p, p')]  what configurations have of their own
-      + c0^2 + trend^2 ln s ln s' + kappa^2 min(p, p')                         what all of them share
+    k = Matern52(x, x') a^2 [(1 + b p)(1 + b p') + c^2 p p' + e^2 min(p, p')]  of each configuration
+      + c0^2 + trend^2 ln s ln s' + kappa^2 min(p, p')                         shared by all
       + noise^2 exp(2 slope p)                                                 on the diagonal
 
-The shared terms integrate out a level, an exponent in s and a wandering from it. That the wandering is shared lets one
-run on all of the data lift every prediction made from small fractions.
+The shared terms integrate out a level, an exponent in s and a Wiener process around it. As that is shared, one run at
+full size corrects every prediction made from small fractions.
 
-All that configurations have of their own is measured in a, at every fraction. If they differ by little at small ones,
-they are expected to differ by little at full size as well, and not to have nothing to do with each other.
+All terms of a configuration are scaled by a, at every fraction. If configurations differ by little at small fractions,
+they are expected to differ by little at full size as well, and not to be unrelated.
 
 Paper: TrimTuner section III-A
 Differs from the paper: there the product of a Matern 5/2 and a linear kernel in the size of the data, after FABOLAS.
@@ -27,7 +27,7 @@ from shoestring.optimizer.candidates import Numbers, Rows
 
 SQRT5 = math.sqrt(5.0)
 NAMES = ("log_a", "b", "log_c", "log_e", "log_kappa", "log_c0", "log_noise", "slope")
-"""Of the hyper-parameters that come after the lengths."""
+"""Of the hyper-parameters that come after the length-scales."""
 _PRIOR_MEAN = np.array([-1.0, 0.0, -0.5, math.log(0.2), math.log(0.3), -0.5, math.log(0.05), 0.5])
 _PRIOR_DEVIATION = np.array([1.0, 0.7, 0.7, 0.7, 0.7, 0.5, 0.8, 0.5])
 _LENGTH_DEVIATION = 0.9
@@ -37,24 +37,24 @@ _LENGTH_DEVIATION = 0.9
 
 @dataclass(frozen=True)
 class RunPoints:
-    """Runs: rows of candidates, and how much of the data they saw."""
+    """Runs: encoded configurations and their data fractions."""
 
     x: Numbers
     p: Numbers
     log_s: Numbers
-    doubt: Numbers | float = 0.0
-    """Variance beyond the noise: of values that were not measured."""
+    variance: Numbers | float = 0.0
+    """Additional variance beyond the noise: of values that were not measured."""
 
     def __len__(self) -> int:
         return len(self.p)
 
     @property
-    def doubts(self) -> Numbers:
+    def variances(self) -> Numbers:
         """Of each run."""
-        return np.broadcast_to(self.doubt, len(self))
+        return np.broadcast_to(self.variance, len(self))
 
     def some(self, which: Rows) -> RunPoints:
-        return RunPoints(self.x[which], self.p[which], self.log_s[which], self.doubts[which])
+        return RunPoints(self.x[which], self.p[which], self.log_s[which], self.variances[which])
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Frame:
     """What is fixed before anything is fitted."""
 
     parameter: Rows
-    """Of each column of x, the parameter whose length it shares."""
+    """For each column of x, the parameter whose length-scale it shares."""
     trend: float
-    """Deviation of the exponent in s from the one expected, for values of unit variance."""
+    """Standard deviation of the exponent in s around the expected one, for values of unit variance."""
     smallest: float
     """The fraction where p is 1."""
 
@@ -82,7 +82,7 @@ class Frame:
 
 
 class KernelParameters:
-    """The hyper-parameters: one length for each parameter, then those of `NAMES`, as the vector that is searched."""
+    """The hyper-parameters: one length-scale per parameter, then those of `NAMES`, as the vector that is fitted."""
 
     def __init__(self, theta: Numbers) -> None:
         self.theta = theta
@@ -93,17 +93,18 @@ class KernelParameters:
         self.noise2, self.slope = math.exp(2.0 * own[6]), float(own[7])
 
     def noise(self, p: Numbers) -> Numbers:
-        """The variance of one measurement."""
+        """noise^2 exp(2 slope p): the variance of one measurement."""
         noise: Numbers = self.noise2 * np.exp(2.0 * self.slope * p)
         return noise
 
     def own(self, p: Numbers, q: Numbers) -> Numbers:
-        """The factor a^2 [...], for all p with all q."""
+        """a^2 [(1 + b p)(1 + b q) + c^2 p q + e^2 min(p, q)], for all p with all q."""
         line = np.multiply.outer(1.0 + self.b * p, 1.0 + self.b * q)
         own: Numbers = line + self.c2 * np.multiply.outer(p, q) + self.e2 * np.minimum.outer(p, q)
         return self.a**2 * own
 
     def shared(self, a: RunPoints, b: RunPoints, trend: float) -> Numbers:
+        """c0^2 + trend^2 ln s ln s' + kappa^2 min(p, p'), for all runs of a with all of b."""
         along = trend**2 * np.multiply.outer(a.log_s, b.log_s)
         shared: Numbers = self.c02 + along + self.kappa2 * np.minimum.outer(a.p, b.p)
         return shared
@@ -116,10 +117,10 @@ def prior(parameters: int) -> tuple[Numbers, Numbers]:
 
 
 def matern(a: Numbers, b: Numbers, lengths: Numbers, parameter: Rows) -> Numbers:
-    """Matern 5/2 between all rows of both, each column divided by the length of its parameter."""
+    """Matern52(x, x') = (1 + u + u^2 / 3) exp(-u), u^2 = 5 sum over columns of (x - x')^2 / length^2, for all rows."""
     scale = SQRT5 / lengths[parameter]
     a, b = a * scale, b * scale
-    # multiplied out, so that a matrix product does the work; the arrays are reused, as most of the time goes by here
+    # multiplied out, so that a matrix product does the work; arrays are reused, as most of the time is spent here
     squares = a @ b.T
     squares *= -2.0
     squares += (a * a).sum(axis=1)[:, None]

@@ -1,5 +1,5 @@
-"""A Gaussian process over configurations and fractions of the data: what it predicts, jointly, and what it would
-predict if it were told one more value."""
+"""A Gaussian process over configurations and data fractions: its joint posterior, and the same conditioned on one more
+observation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints, matern
 
 LEAST_VARIANCE = 1e-10
-"""Below this only rounding is left."""
+"""Anything smaller is rounding."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Slice:
     noise: float
     """The variance that one measurement adds."""
     explained: Numbers
-    """What the data say of each configuration (a column), in independent parts: for covariances with other slices."""
+    """L^-1 k(data, x) of each configuration (a column): for covariances with other slices."""
     point: RunPoints
 
     def some(self, which: Rows) -> Slice:
@@ -38,35 +38,38 @@ class Slice:
 
 @dataclass(frozen=True)
 class GP:
-    """The posterior given values of about unit variance around 0."""
+    """mean(x) = k(x, X) K^-1 y, cov(x, x') = k(x, x') - k(x, X) K^-1 k(X, x'): the posterior given values y.
+
+    X are the runs (`points`), K = k(X, X) + noise. y has about unit variance around 0.
+    """
 
     frame: Frame
     shape: KernelParameters
     points: RunPoints
     whitener: Numbers
-    """The inverse of the lower Cholesky factor: it turns covariances with the data into independent parts."""
+    """L^-1, the inverse of the lower Cholesky factor of K."""
     whitened: Numbers
-    """The values, made independent by it."""
+    """L^-1 y."""
 
     @classmethod
     def of(cls, points: RunPoints, values: Numbers, shape: KernelParameters, frame: Frame) -> GP:
         covariance = matern(points.x, points.x, shape.lengths, frame.parameter) * shape.own(points.p, points.p)
         covariance += shape.shared(points, points, frame.trend)
-        covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + points.doubt + LEAST_VARIANCE
+        covariance[np.diag_indices_from(covariance)] += shape.noise(points.p) + points.variance + LEAST_VARIANCE
         factor, failed = dpotrf(covariance, lower=1, clean=1)
         if failed:
-            raise DataError("the values told cannot be told apart from each other", hint="tell each run once")
+            raise DataError("the observed runs cannot be distinguished from each other", hint="tell each run once")
         whitener: Numbers = dtrtri(factor, lower=1)[0]
         return cls(frame, shape, points, whitener, whitener @ values)
 
     def near(self, x: Numbers) -> Numbers:
-        """How these configurations resemble those of the data: most of the work, and the same for every fraction."""
+        """Matern covariance of these configurations with the data's: most of the work, the same at every fraction."""
         return matern(x, self.points.x, self.shape.lengths, self.frame.parameter).T
 
     def slice(self, near: Numbers, fraction: float) -> Slice:
         """The posterior at this fraction, of the configurations that `near` is of.
 
-        All of them see the same share of the data, so what depends on that is one number for each run of the data.
+        All of them have the same data fraction, so what depends on it is one number for each observed run.
         """
         at = self._at(fraction)
         own = self.shape.own(self.points.p, at.p)[:, 0]
@@ -78,7 +81,7 @@ class GP:
         return Slice(self.whitened @ explained, np.maximum(variance, LEAST_VARIANCE), noise, explained, at)
 
     def mean(self, near: Numbers, fraction: float) -> Numbers:
-        """The mean of `slice` alone, which takes a small part of the time."""
+        """The mean of `slice` alone, which is much faster."""
         at = self._at(fraction)
         weights = self.whitened @ self.whitener
         shared = self.shape.shared(self.points, at, self.frame.trend)[:, 0]
@@ -91,7 +94,7 @@ class GP:
         return covariance
 
     def alike(self, a: Numbers, b: Numbers) -> Numbers:
-        """How all of these configurations resemble all of those, whatever the fractions: for `cross_covariance`."""
+        """Matern covariance of all of these configurations with all of those: for `cross_covariance`."""
         return matern(a, b, self.shape.lengths, self.frame.parameter)
 
     def cross_covariance(self, a: Slice, b: Slice, alike: Numbers) -> Numbers:
@@ -103,15 +106,15 @@ class GP:
         covariance -= a.explained.T @ b.explained
         return covariance
 
-    def told(self, x: Numbers, fraction: float, value: float | None = None, doubt: float = 0.0) -> GP:
-        """The process with one more value, at the same hyper-parameters; without a value, with the one it expects.
-        `doubt` is its variance beyond the noise.
+    def condition_on(self, x: Numbers, fraction: float, value: float | None = None, variance: float = 0.0) -> GP:
+        """The process with one more value, at the same hyper-parameters; without a value, with the one it predicts.
+        `variance` is that of the value beyond the noise.
 
         One row is added to the whitener, so that nothing is factored again.
         """
         here = self.slice(self.near(x[None, :]), fraction)
         row, n = here.explained[:, 0], len(self.points)
-        deviation = math.sqrt(float(here.variance[0]) + here.noise + doubt + LEAST_VARIANCE)
+        deviation = math.sqrt(float(here.variance[0]) + here.noise + variance + LEAST_VARIANCE)
         surprise = 0.0 if value is None else value - float(here.mean[0])
         whitener = np.zeros((n + 1, n + 1))
         whitener[:n, :n] = self.whitener
@@ -121,7 +124,7 @@ class GP:
             np.vstack([self.points.x, x]),
             np.append(self.points.p, here.point.p),
             np.append(self.points.log_s, here.point.log_s),
-            np.append(self.points.doubts, doubt),
+            np.append(self.points.variances, variance),
         )
         return replace(self, points=points, whitener=whitener, whitened=np.append(self.whitened, surprise / deviation))
 

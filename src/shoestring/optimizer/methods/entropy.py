@@ -1,4 +1,4 @@
-"""Methods that choose by entropy search: the paper's, the one it builds on, and the paper's with its faults mended."""
+"""Entropy search methods: the paper's, the one it builds on (FABOLAS), and the paper's, corrected."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from shoestring.optimizer.acquisition.entropy_search import AS_PRINTED, CORRECTED, UNLIMITED, EntropySearch
-from shoestring.optimizer.as_printed.gp import PrintedBeliefs
-from shoestring.optimizer.as_printed.incumbent import Incumbent, answer, as_printed, best_whatever_the_limits
+from shoestring.optimizer.acquisition.entropy_search import AS_PRINTED, CORRECTED, UNCONSTRAINED, EntropySearch
+from shoestring.optimizer.as_printed.gp import PrintedPosteriors
+from shoestring.optimizer.as_printed.incumbent import Incumbent, answer, as_printed, best_unconstrained
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.filters.filters import ByCea, Filter, NoFilter, Worth
+from shoestring.optimizer.filters.filters import ByCea, Filter, LazyAcquisition, NoFilter
 from shoestring.optimizer.gp.kernel import KernelParameters
 from shoestring.optimizer.history import History
-from shoestring.optimizer.joint_model import JointBeliefs
+from shoestring.optimizer.joint_model import JointPosteriors
 from shoestring.optimizer.methods.model_based import ByModel, share
 from shoestring.optimizer.methods.protocol import NextRun
 from shoestring.optimizer.methods.trimtuner import TrimTuner
 from shoestring.optimizer.observations import FULL, Answer
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from shoestring.optimizer.recommendation import measured_answer
 
 FIRST_SIZES = 4
-"""Of the one configuration that the paper begins with: all below the whole, in print."""
+"""Data fractions of the paper's initial configuration: all below full size, in print."""
 CEA_10 = ByCea(0.1)
 
 
 class TrimTunerGpAsPrinted(ByModel):
     """Constrained entropy search with the paper's Gaussian processes and CEA at 10 %.  Paper: TrimTuner Alg. 1
 
-    Differs from the paper: each of the first runs is paid for, unless what runs them takes snapshots.
+    Differs from the paper: each of the initial runs is paid for, unless the runner takes snapshots.
     """
 
     def __init__(self, choose_among: Filter = CEA_10, incumbent: Incumbent = as_printed) -> None:
         super().__init__()
         self._filter, self._incumbent = choose_among, incumbent
 
-    def believe(self, history: History, starts: Mapping[str, KernelParameters]) -> Beliefs:
-        return PrintedBeliefs(history, starts)
+    def fit_posteriors(self, history: History, starts: Mapping[str, KernelParameters]) -> Posteriors:
+        return PrintedPosteriors(history, starts)
 
-    def by_model(self, beliefs: Beliefs) -> NextRun:
-        search = EntropySearch(beliefs, AS_PRINTED)
-        return most_informative(self._filter, beliefs, search.per_cost_within_limits)
+    def by_model(self, posteriors: Posteriors) -> NextRun:
+        search = EntropySearch(posteriors, AS_PRINTED)
+        return most_informative(self._filter, posteriors, search.per_cost_constrained)
 
     def recommend(self, history: History) -> Answer:
         if not any(math.isfinite(seen.objective) for seen in history.observations):
             return measured_answer(history)
-        beliefs = self._beliefs(history)
-        return answer(beliefs, self._incumbent(beliefs))
+        posteriors = self._posteriors(history)
+        return answer(posteriors, self._incumbent(posteriors))
 
     def first_fraction(self, history: History) -> float:
         return history.problem.smallest
 
     def first_run(self, history: History) -> NextRun | None:
-        """One configuration drawn by lot, at four sizes.  Paper: TrimTuner Alg. 1 l.3-9"""
+        """One configuration sampled at random, at four data fractions.  Paper: TrimTuner Alg. 1 l.3-9"""
         fractions = history.problem.fractions
         sizes = (fractions[:-1] or (FULL,))[:FIRST_SIZES]
         asked = [*history.rows, *(row for row, _ in history.pending)]
@@ -64,43 +64,47 @@ class TrimTunerGpAsPrinted(ByModel):
         row = asked[0] if asked else int(rng.integers(len(history.candidates)))
         for size in sizes:
             if history.untried[row, fractions.index(size)]:
-                return NextRun(row, size, f"one configuration at {len(sizes)} sizes first: {share(size)}")
+                return NextRun(
+                    row, size, f"initial design: one configuration at {len(sizes)} data sizes, here {share(size)}"
+                )
         return None
 
 
 class Fabolas(TrimTunerGpAsPrinted):
-    """Entropy search for each unit of cost, without regard to limits.  Paper: TrimTuner section II, FABOLAS
+    """Entropy search per unit of cost, without constraints.  Paper: TrimTuner section II, FABOLAS
 
-    Differs from the paper: hyper-parameters of greatest posterior density instead of some drawn from it; what is known
-    already is subtracted; all candidates are looked at.
+    Differs from the paper: maximum a posteriori hyper-parameters instead of samples of the posterior; the current
+    information is subtracted; the acquisition is computed for all candidates.
     """
 
     def __init__(self) -> None:
-        super().__init__(NoFilter(), best_whatever_the_limits)
+        super().__init__(NoFilter(), best_unconstrained)
 
-    def by_model(self, beliefs: Beliefs) -> NextRun:
-        return most_informative(self._filter, beliefs, EntropySearch(beliefs, UNLIMITED).per_cost)
+    def by_model(self, posteriors: Posteriors) -> NextRun:
+        return most_informative(self._filter, posteriors, EntropySearch(posteriors, UNCONSTRAINED).per_cost)
 
 
 class TrimTunerGp(TrimTuner):
     """Our method with the paper's acquisition, corrected, in place of `mf_eic`.  Paper: TrimTuner Eq. 5, corrected
 
-    Differs from the paper: several roots, the current entropy is subtracted, the best is looked for within the limits;
-    first runs, models, anchors and recommendations are those of our method.
+    Differs from the paper: several roots, the current entropy is subtracted, the best is sought among feasible
+    candidates; initial design, models, anchors and recommendations are those of our method.
     """
 
     def __init__(self, choose_among: Filter = CEA_10) -> None:
         super().__init__()
         self._filter = choose_among
 
-    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> NextRun:  # noqa: ARG002 - it looks for the best itself
-        search = EntropySearch(beliefs, CORRECTED)
-        return most_informative(self._filter, beliefs, search.per_cost_within_limits)
+    def worth_most(self, posteriors: Posteriors, gain: Numbers) -> NextRun:  # noqa: ARG002 - it finds the best itself
+        search = EntropySearch(posteriors, CORRECTED)
+        return most_informative(self._filter, posteriors, search.per_cost_constrained)
 
 
-def most_informative(among: Filter, beliefs: JointBeliefs, acquisition: Callable[[Rows, float], Numbers]) -> NextRun:
+def most_informative(
+    among: Filter, posteriors: JointPosteriors, acquisition: Callable[[Rows, float], Numbers]
+) -> NextRun:
     """The run of the largest acquisition that the filter finds."""
-    fractions = beliefs.history.problem.fractions
-    row, place = divmod(among.best(Worth(beliefs, acquisition)), len(fractions))
+    fractions = posteriors.history.problem.fractions
+    row, place = divmod(among.best(LazyAcquisition(posteriors, acquisition)), len(fractions))
     fraction = fractions[place]
-    return NextRun(row, fraction, f"most to be learned about the best for its cost, on {share(fraction)}")
+    return NextRun(row, fraction, f"largest information gain about the optimum per dollar, on {share(fraction)}")

@@ -1,4 +1,4 @@
-"""How candidates may be chosen: what every method answers, and the one that only draws lots."""
+"""The interface of all methods, and random search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Memory = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NextRun:
-    """The next run: a row of the candidates, on this fraction of the data."""
+    """The next run: a row of the candidates, on this data fraction."""
 
     row: int
     fraction: float
@@ -27,30 +27,30 @@ class NextRun:
 
 class Method(Protocol):
     near_the_best: bool
-    """Where a space is drawn from: should half of the draw lie close to the best known?"""
-    gives_up: bool
-    """May runs on parts of the data be ended early, as soon as their configurations cannot keep a limit any more?"""
+    """Where the space is sampled: should half of the sample be close to the best known?"""
+    stops_early: bool
+    """May runs on a data fraction be ended early, as soon as the configuration cannot satisfy a constraint any more?"""
 
     def choose(self, history: History) -> NextRun: ...
 
     def recommend(self, history: History) -> Answer: ...
 
     def memory(self) -> Memory:
-        """What it keeps from turn to turn: another one that recalls it goes on as this one would."""
+        """State from turn to turn: another instance that recalls it continues as this one would."""
         ...
 
     def recall(self, memory: Memory) -> None: ...
 
 
 class RandomMethod:
-    """Every candidate once, on all of the data, in an order drawn by lot."""
+    """Random search: every candidate once, on the full data, in random order."""
 
     near_the_best = False
-    gives_up = False
+    stops_early = False
 
     def choose(self, history: History) -> NextRun:
         rng = np.random.default_rng([history.problem.seed, 1, len(history.observations), len(history.pending)])
-        return NextRun(int(rng.choice(np.flatnonzero(history.untried[:, -1]))), FULL, "drawn by lot")
+        return NextRun(int(rng.choice(np.flatnonzero(history.untried[:, -1]))), FULL, "sampled at random")
 
     def recommend(self, history: History) -> Answer:
         return measured_answer(history)
@@ -59,4 +59,4 @@ class RandomMethod:
         return {}
 
     def recall(self, memory: Memory) -> None:
-        """Nothing: each draw follows from the seed and what was told."""
+        """Nothing: each draw follows from the seed and the number of observations."""

@@ -1,4 +1,4 @@
-"""The methods by the names that people give: what `Optimizer(method=...)` and the recipes choose from."""
+"""Methods by name: what `Optimizer(method=...)` and the recipes choose from."""
 
 from __future__ import annotations
 

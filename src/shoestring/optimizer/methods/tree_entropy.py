@@ -1,4 +1,4 @@
-"""Entropy search by ensembles of trees: as the paper prints it, and with its faults mended."""
+"""Entropy search with ensembles of trees: as the paper prints it, and corrected."""
 
 from __future__ import annotations
 
@@ -7,68 +7,71 @@ from typing import cast
 
 import numpy as np
 
-from shoestring.optimizer.as_printed.gp import PrintedBeliefs
-from shoestring.optimizer.as_printed.trees import PrintedTreeBelief
+from shoestring.optimizer.as_printed.gp import PrintedPosteriors
+from shoestring.optimizer.as_printed.trees import PrintedTreePosterior
 from shoestring.optimizer.candidates import Numbers
 from shoestring.optimizer.gp.kernel import KernelParameters
 from shoestring.optimizer.history import Flags, History
 from shoestring.optimizer.methods.entropy import TrimTunerGp, TrimTunerGpAsPrinted
 from shoestring.optimizer.outcome_model import OutcomeData, OutcomePosterior, Trend
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from shoestring.optimizer.transforms import Transform
-from shoestring.optimizer.trees.posterior import TreeBelief
+from shoestring.optimizer.trees.posterior import TreePosterior
 
 
-class TreeBeliefs(Beliefs):
-    """What trees believe of each quantity. They are grown anew at every turn: there are no shapes to go on from."""
+class TreePosteriors(Posteriors):
+    """Posteriors by trees. They are grown anew at every turn: there are no hyper-parameters to start from."""
 
     @property
     def shapes(self) -> dict[str, KernelParameters]:
         return {}
 
-    def _belief(
-        self, name: str, told: Flags, levels: Numbers, at_least: Flags, scale: Transform, trend: Trend
+    def _posterior(
+        self, name: str, observed: Flags, levels: Numbers, at_least: Flags, transform: Transform, trend: Trend
     ) -> OutcomePosterior:
-        measured, history = _measured(self.history, told, levels, at_least), self.history
+        measured, history = _measured(self.history, observed, levels, at_least), self.history
         smallest = min(history.problem.smallest, float(np.exp(measured.log_s.min(initial=0.0))))
-        belief = TreeBelief(measured, scale, trend, history.candidates, smallest, _seed(history, name))
-        return cast(OutcomePosterior, belief)  # it answers all that methods of this module ask
+        posterior = TreePosterior(measured, transform, trend, history.candidates, smallest, _seed(history, name))
+        return cast(OutcomePosterior, posterior)  # it has all that methods of this module use
 
 
-class PrintedTreeBeliefs(PrintedBeliefs):
+class PrintedTreePosteriors(PrintedPosteriors):
     """The same by the trees of the paper."""
 
     @property
     def shapes(self) -> dict[str, KernelParameters]:
         return {}
 
-    def _belief(
-        self, name: str, told: Flags, levels: Numbers, at_least: Flags, scale: Transform, trend: Trend
+    def _posterior(
+        self, name: str, observed: Flags, levels: Numbers, at_least: Flags, transform: Transform, trend: Trend
     ) -> OutcomePosterior:
-        measured, history = _measured(self.history, told, levels, at_least), self.history
-        return cast(OutcomePosterior, PrintedTreeBelief(measured, scale, history.candidates, _seed(history, name)))
+        del trend  # the paper's trees have none
+        measured, history = _measured(self.history, observed, levels, at_least), self.history
+        return cast(
+            OutcomePosterior, PrintedTreePosterior(measured, transform, history.candidates, _seed(history, name))
+        )
 
 
 class TrimTunerDt(TrimTunerGp):
-    """Our method with the paper's acquisition, corrected, and with trees that are joint samples without a trend."""
+    """Our method with the paper's acquisition, corrected, and with trees as joint samples, the trend removed."""
 
-    def believe(self, history: History, starts: Mapping[str, KernelParameters]) -> Beliefs:
-        return TreeBeliefs(history, starts)
+    def fit_posteriors(self, history: History, starts: Mapping[str, KernelParameters]) -> Posteriors:
+        return TreePosteriors(history, starts)
 
 
 class TrimTunerDtAsPrinted(TrimTunerGpAsPrinted):
     """The paper's method with the paper's trees."""
 
-    def believe(self, history: History, starts: Mapping[str, KernelParameters]) -> Beliefs:
-        return PrintedTreeBeliefs(history, starts)
+    def fit_posteriors(self, history: History, starts: Mapping[str, KernelParameters]) -> Posteriors:
+        return PrintedTreePosteriors(history, starts)
 
 
-def _measured(history: History, told: Flags, levels: Numbers, at_least: Flags) -> OutcomeData:
-    rows = np.array(history.rows, dtype=np.intp)[told]
-    log_s = np.log([seen.fraction for seen in history.observations])[told]
-    return OutcomeData(rows, log_s, levels[told], at_least[told])
+def _measured(history: History, observed: Flags, levels: Numbers, at_least: Flags) -> OutcomeData:
+    rows = np.array(history.rows, dtype=np.intp)[observed]
+    log_s = np.log([seen.fraction for seen in history.observations])[observed]
+    return OutcomeData(rows, log_s, levels[observed], at_least[observed])
 
 
 def _seed(history: History, name: str) -> list[int]:
-    """Other trees for each quantity and at every turn."""
+    """Other trees for each outcome and at every turn."""
     return [history.problem.seed, 7, len(history.observations), *name.encode()]

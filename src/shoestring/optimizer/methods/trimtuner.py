@@ -1,8 +1,8 @@
-"""Our method: learn from small fractions of the data, and go to all of it when that is what the money is best spent on.
+"""Our method: learn from small data fractions, and use the full data when that is the best use of the money.
 
-The next run is the one with the largest `mf_eic`, but for two cases in which a run on all of the data is due. A
-favourite that stays the favourite is run once, for nothing else can prove it. And when small runs since the last full
-one have cost as much as a full one would, that one is run: predictions from small fractions need an anchor.
+The next run is the one with the largest `mf_eic`, but for two cases in which a full-data run is due. An incumbent that
+stays the same is run once, for nothing else can prove it. And when small runs since the last full one have cost as much
+as a full one would, that one is run: predictions from small fractions need an anchor.
 """
 
 from __future__ import annotations
@@ -14,82 +14,82 @@ import numpy as np
 from shoestring.optimizer.acquisition.mf_eic import best_run, log_eic
 from shoestring.optimizer.candidates import Numbers
 from shoestring.optimizer.history import History
-from shoestring.optimizer.incumbent import favourite, levels, log_expected_value
+from shoestring.optimizer.incumbent import incumbent_row, levels, log_expected_value
 from shoestring.optimizer.methods.model_based import ByModel, largest, share
 from shoestring.optimizer.methods.protocol import Memory, NextRun
 from shoestring.optimizer.observations import FULL
-from shoestring.optimizer.posterior import Beliefs
+from shoestring.optimizer.posterior import Posteriors
 from shoestring.values import Config
 
-SETTLED = 5
-"""A favourite that stays it for so many observations in a row is run on all of the data."""
+STABLE = 5
+"""An incumbent that stays the same for so many observations in a row is run on the full data."""
 SURE = 0.8
-"""The chance to keep all limits of a favourite that is expected to."""
+"""The chance to satisfy all constraints from which an incumbent counts as feasible."""
 MOST_SMALL_RUNS = 15
-"""After so many runs on a part of the data, one on all of it is due, whatever it costs."""
+"""After so many runs on a data fraction, a full-data run is due, whatever it costs."""
 
 
 class TrimTuner(ByModel):
-    """Multi-fidelity expected improvement under constraints.  Paper: TrimTuner Alg. 1, corrected
+    """argmax of MF-EIc(x, s) = EI(x, 1) P(x feasible) rho^2(x, s) / E[cost(x, s)].  Paper: TrimTuner Alg. 1, corrected
 
-    Differs from the paper: in the first runs, the acquisition and the models; docs/papers.md tells how and why.
+    Differs from the paper: in the initial design, the acquisition and the models; docs/papers.md says how and why.
     """
 
-    gives_up = True
+    stops_early = True
     most_turns = 3
 
     def __init__(self) -> None:
         super().__init__()
-        self._favourite: Config = {}
+        self._incumbent: Config = {}
         self._stayed, self._seen = 0, -1
 
     def memory(self) -> Memory:
-        return {**super().memory(), "favourite": self._favourite, "stayed": self._stayed, "seen": self._seen}
+        return {**super().memory(), "favourite": self._incumbent, "stayed": self._stayed, "seen": self._seen}
 
     def recall(self, memory: Memory) -> None:
         super().recall(memory)
-        self._favourite, self._stayed, self._seen = memory["favourite"], memory["stayed"], memory["seen"]
+        self._incumbent, self._stayed, self._seen = memory["favourite"], memory["stayed"], memory["seen"]
 
     def first_fraction(self, history: History) -> float:
         return history.problem.smallest
 
-    def by_model(self, beliefs: Beliefs) -> NextRun:
-        history = beliefs.history
+    def by_model(self, posteriors: Posteriors) -> NextRun:
+        history = posteriors.history
         full_left = history.untried[:, -1]
-        leader = favourite(beliefs)
-        self._watch(history.candidates.configs[leader], len(history.observations))
-        if self._stayed >= SETTLED and full_left[leader]:
-            return NextRun(leader, FULL, f"the favourite for {self._stayed} observations: time to measure it")
-        gain = self._gain(beliefs, leader)
-        anchor = self._anchor(beliefs, gain)
+        incumbent = incumbent_row(posteriors)
+        self._watch(history.candidates.configs[incumbent], len(history.observations))
+        if self._stayed >= STABLE and full_left[incumbent]:
+            return NextRun(incumbent, FULL, f"incumbent for {self._stayed} observations: measured on the full data")
+        gain = self._gain(posteriors, incumbent)
+        anchor = self._anchor(posteriors, gain)
         if anchor is not None:
             return anchor
-        return self.worth_most(beliefs, gain)
+        return self.worth_most(posteriors, gain)
 
-    def worth_most(self, beliefs: Beliefs, gain: Numbers) -> NextRun:
-        """The run to learn most from, where no rule asks for another."""
-        row, fraction = best_run(beliefs, gain)
-        return NextRun(row, fraction, f"most improvement to be learned for a dollar, on {share(fraction)}")
+    def worth_most(self, posteriors: Posteriors, gain: Numbers) -> NextRun:
+        """The run of the largest acquisition, where no rule requires another."""
+        row, fraction = best_run(posteriors, gain)
+        return NextRun(row, fraction, f"largest expected improvement per dollar (MF-EIc), on {share(fraction)}")
 
-    def _gain(self, beliefs: Beliefs, leader: int) -> Numbers:
-        """What each candidate promises: to improve on the best measured, else on what is predicted of the favourite.
-        While full runs have only broken limits and the favourite is not sure to keep them, there is nothing to improve
-        on: whatever keeps them is worth as much as it is good."""
-        history = beliefs.history
+    def _gain(self, posteriors: Posteriors, incumbent: int) -> Numbers:
+        """ln EIc of each candidate, over the best measured, else over the prediction of the incumbent. While all full
+        runs violated a constraint and the incumbent is not sure to be feasible, there is nothing to improve on: then
+        ln E[value] of a feasible candidate."""
+        history = posteriors.history
         best = history.best_measured()
-        if best is None and len(history.infeasible) and beliefs.log_feasible()[leader] < math.log(SURE):
-            return log_expected_value(beliefs)
-        return log_eic(beliefs, float(levels(beliefs)[leader if best is None else best]))
+        if best is None and len(history.infeasible) and posteriors.log_feasible()[incumbent] < math.log(SURE):
+            return log_expected_value(posteriors)
+        return log_eic(posteriors, float(levels(posteriors)[incumbent if best is None else best]))
 
-    def _watch(self, leader: Config, seen: int) -> None:
-        """For how many observations has it been the favourite? Asking again without news does not count."""
+    def _watch(self, incumbent: Config, seen: int) -> None:
+        """For how many observations has it been the incumbent? Asking again without a new one does not count."""
         if seen != self._seen:
-            self._stayed = self._stayed + 1 if leader == self._favourite else 1
-            self._favourite, self._seen = leader, seen
+            self._stayed = self._stayed + 1 if incumbent == self._incumbent else 1
+            self._incumbent, self._seen = incumbent, seen
 
-    def _anchor(self, beliefs: Beliefs, gain: Numbers) -> NextRun | None:
-        """The full run with the most expected improvement for a dollar, if small runs have cost as much by now."""
-        history = beliefs.history
+    def _anchor(self, posteriors: Posteriors, gain: Numbers) -> NextRun | None:
+        """The full-data run with the most expected improvement per dollar, if small runs have cost as much by now."""
+        history = posteriors.history
         if any(fraction == FULL for _, fraction in history.pending):
             return None
         small = 0
@@ -98,11 +98,11 @@ class TrimTuner(ByModel):
             if observation.fraction == FULL:
                 break
             small += 1
-            spent += beliefs.spent(observation)
+            spent += posteriors.spent(observation)
         if not small:
             return None
-        cost = beliefs.expected_cost(FULL)
+        cost = posteriors.expected_cost(FULL)
         row = largest(gain - np.log(cost), history.untried[:, -1])
         if small < MOST_SMALL_RUNS and not spent >= cost[row]:
             return None
-        return NextRun(row, FULL, f"{small} runs on parts of the data call for one on all of it")
+        return NextRun(row, FULL, f"anchor on the full data after {small} runs on data fractions")

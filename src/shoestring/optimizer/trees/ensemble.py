@@ -1,8 +1,8 @@
-"""Bagged extra-trees: many small trees, each grown on its own draw of the data with splits drawn by lot.
+"""Bagged extra-trees: many small trees, each grown on its own bootstrap sample with random splits.
 
-All trees of a forest are grown together, level by level, and asked together, so that the work is that of a few dozen
-operations on arrays. Why not scikit-learn: it is no core dependency, grows and asks one tree after the other, and keeps
-to itself which points share a leaf, which is what joint predictions need. In tests it is the standard to be met.
+All trees of a forest are grown together, level by level, and evaluated together, in a few dozen array operations. Why
+not scikit-learn: it is no core dependency, grows and evaluates one tree after the other, and does not say which points
+share a leaf, which joint predictions need. In tests it is the standard to be met.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from shoestring.optimizer.history import Flags
 NodeNumbers = NDArray[np.int32]
 
 ROUNDING = 1e-12
-"""Targets that differ by less, as a share of the largest, are one: nothing is to be gained by telling them apart."""
-_MOST_LED_ON = 0.9
-"""As long as more than this share of all points are on their way, it costs less to lead the others on the spot."""
+"""Targets that differ by less, as a share of the largest, count as equal: splitting them gains nothing."""
+_MOST_MOVING = 0.9
+"""As long as more than this share of all points still move, it is cheaper to keep the others in the arrays."""
 
 
 @dataclass(frozen=True)
 class Forest:
     """Trees as one list of nodes: the first ones are the roots, and those split later come after those split before.
 
-    Who has at most `threshold` in `column` goes on to the node `below`, all others to the one after that. A leaf sends
-    everybody back to itself, so that all points can be led on for as many steps as the deepest tree has.
+    A point with at most `threshold` in `column` moves to the node `below`, all others to the one after that. A leaf is
+    its own child, so that all points can take as many steps as the deepest tree has.
     """
 
     trees: int
@@ -40,14 +40,14 @@ class Forest:
     value: Numbers
     """The mean of the targets that arrived here."""
     weight: Numbers
-    """How many they are; one that was drawn twice counts twice."""
+    """How many they are, with their multiplicity in the bootstrap sample."""
     bags: Rows
-    """How often each tree (a line) saw each of the data."""
+    """How often each data point is in the sample of each tree (a line)."""
 
     def leaves(self, x: Numbers) -> NodeNumbers:
         """Where each point ends up: a row for each point, a column for each tree.
 
-        This is where most of the time goes, so numbers are short ones and whoever has arrived is left behind.
+        Most of the time is spent here, so integers are short and points that have arrived are dropped.
         """
         points, columns = x.shape
         flat = np.ascontiguousarray(x).ravel()
@@ -58,7 +58,7 @@ class Forest:
         for _ in range(self.depth):
             onward = below.take(node)
             moving = np.flatnonzero(onward != node)
-            if len(moving) < _MOST_LED_ON * len(node):
+            if len(moving) < _MOST_MOVING * len(node):
                 node, place = node.take(moving), place.take(moving)
                 first, onward = first.take(moving), onward.take(moving)
             node = onward + (flat.take(first + column.take(node)) > self.threshold.take(node))
@@ -66,15 +66,15 @@ class Forest:
         return arrived.reshape(points, self.trees)
 
     def predict(self, x: Numbers) -> Numbers:
-        """What each tree says of each point: a row for each point, a column for each tree."""
-        said: Numbers = self.value[self.leaves(x)]
-        return said
+        """The prediction of each tree for each point: a row for each point, a column for each tree."""
+        predicted: Numbers = self.value[self.leaves(x)]
+        return predicted
 
 
 def grown(x: Numbers, targets: Numbers, trees: int, rng: np.random.Generator) -> Forest:
-    """A forest for these points and targets. Every node splits where, of one threshold by lot for each column, most
-    variance is gained; a node whose points or targets are all alike is a leaf. Each tree sees as many points as there
-    are, drawn with replacement.
+    """A forest for these points and targets. Every node has one random threshold per column, and splits by the one that
+    explains most variance; a node whose points or targets are all alike is a leaf. Each tree has a bootstrap sample of
+    the points.
 
     Targets are the same for all trees, or a line for each.
     """
@@ -113,13 +113,13 @@ def grown(x: Numbers, targets: Numbers, trees: int, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class _Level:
-    """The nodes of one depth, of all trees, and the data that arrived there, in the order of the nodes."""
+    """The nodes of one depth, of all trees, and the data in them, in the order of the nodes."""
 
     x: Numbers
     targets: Numbers
     weight: Numbers
     node: Rows
-    """Where each has arrived, counted within the level."""
+    """The node of each, counted within the level."""
     nodes: int
 
     @cached_property
@@ -137,7 +137,7 @@ class _Level:
         apart = np.maximum.reduceat(self.targets, self.starts) - np.minimum.reduceat(self.targets, self.starts)
         parting = (high > low).any(axis=1) & (apart > alike)
         threshold = low + rng.random(low.shape) * (high - low)
-        # rounding may put a threshold on the highest value, and then nobody would be above it
+        # rounding may put a threshold on the highest value, and then no point would be above it
         threshold = np.where(threshold < high, threshold, low)
 
         below = self.weight[:, None] * (self.x <= threshold[self.node])
@@ -145,7 +145,7 @@ class _Level:
         below *= self.targets[:, None]
         sums = np.add.reduceat(below, self.starts)
         total = np.add.reduceat(self.weight * self.targets, self.starts)[:, None]
-        # the variance between the two sides, up to what is the same for every column
+        # the variance between the two sides, up to a constant
         gained = np.full(low.shape, -np.inf)
         np.divide(sums**2, there, out=gained, where=high > low)
         np.add(gained, (total - sums) ** 2 / np.maximum(whole - there, 1.0), out=gained)
@@ -154,16 +154,16 @@ class _Level:
         return np.where(parting, column, 0), np.where(parting, chosen, np.inf), parting
 
     def below(self, column: Rows, threshold: Numbers, parting: Flags) -> _Level:
-        """The next level: what arrived at a node that splits goes to one of its two children."""
-        goes_on = parting[self.node]
-        x, node = self.x[goes_on], self.node[goes_on]
+        """The next level: the data of a node that splits move to its two children."""
+        splitting = parting[self.node]
+        x, node = self.x[splitting], self.node[splitting]
         above = x[np.arange(len(x)), column[node]] > threshold[node]
         child = 2 * (np.cumsum(parting) - 1)[node] + above
         order = np.argsort(child, kind="stable")
         return _Level(
             x[order],
-            self.targets[goes_on][order],
-            self.weight[goes_on][order],
+            self.targets[splitting][order],
+            self.weight[splitting][order],
             child[order],
             2 * int(parting.sum()),
         )

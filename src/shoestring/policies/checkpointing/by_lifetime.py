@@ -1,7 +1,7 @@
-"""Save when the checkpoint programme says so: by the machine's age, the work that is left and what a save takes.
+"""Save when the checkpoint programme says so: by the machine's age, the work left and the cost of a save.
 
-After every save the worker is told when the next is due. It keeps that beat itself, so with the controller dead it goes
-on with the last interval. A machine that the programme gives up is left right after a save, when nothing is lost.
+After every save the worker receives the next interval. It keeps to it by itself, so it continues with the last one if
+the controller dies. A machine that the programme gives up is left right after a save, when nothing is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shoestring.models.lifetimes.source import LifetimeSource
 
 UNTIMED_EVERY_S = 900.0
-"""Until a job of the run has been timed, nobody knows how much work is left."""
+"""Until a job of the run has been timed: before that the work left is unknown."""
 USUAL_SAVE_S = 30.0
 LEAST_EVERY_S = 60.0
 
@@ -52,25 +52,25 @@ class ByLifetime:
         leases = [state.leases[lease] for lease in segment.leases]
         model = self.lifetimes.for_offer(state, state.listings[leases[0].offer])
         if model is None:
-            return  # nobody takes it away
+            return  # it is never preempted
         age_s = min((state.now - lease.granted_at for lease in leases if lease.granted_at is not None), default=0.0)
         work_s = _work_left_s(state, segment)
         if work_s is None:
             if not saved:
-                why = f"no job has been timed yet: every {show_duration(UNTIMED_EVERY_S)}"
+                why = f"saves every {show_duration(UNTIMED_EVERY_S)}: no job has been timed yet"
                 yield d.PlanSaves(segment=segment.id, every_s=UNTIMED_EVERY_S, why=why)
             return
         ahead_s = _next_save_s(state, segment, model, work_s, age_s)
         left, age = show_duration(work_s), show_duration(age_s)
         if ahead_s is None and saved and state.jobs[segment.job].wanted:
-            why = f"{left} of work is left, and this machine is {age} old: a new one is expected to do it sooner"
+            why = f"{left} of work left on a machine {age} old: a new one is expected to do it sooner"
             yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=why)
         elif ahead_s is None or ahead_s >= work_s:
             if not saved:
-                why = f"{left} of work on a machine {age} old: not worth a save on the way"
+                why = f"{left} of work left on a machine {age} old: not worth a save before the end"
                 yield d.PlanSaves(segment=segment.id, every_s=max(LEAST_EVERY_S, work_s), why=why)
         else:
-            why = f"{left} of work on a machine {age} old: the next save pays in {show_duration(ahead_s)}"
+            why = f"{left} of work left on a machine {age} old: the next save pays in {show_duration(ahead_s)}"
             yield d.PlanSaves(segment=segment.id, every_s=max(LEAST_EVERY_S, ahead_s), why=why)
 
 
@@ -82,14 +82,14 @@ def _work_left_s(state: RunView, segment: Segment) -> float | None:
 
 
 def _next_save_s(state: RunView, segment: Segment, model: LifetimeModel, work_s: float, age_s: float) -> float | None:
-    from shoestring.models.lifetimes.checkpoint_schedule import Costs, programme_for
+    from shoestring.models.lifetimes.checkpoint_schedule import Costs, schedule_for
 
     last = state.jobs[segment.job].last_save
     save_s = USUAL_SAVE_S if last is None else last.took_s
-    costs = Costs(_about(save_s), _about(provision_s(state) + start_s(state)))
-    return programme_for(model, work_s, costs, machines=len(segment.leases)).next_save_s(work_s, age_s)
+    costs = Costs(_rounded(save_s), _rounded(provision_s(state) + start_s(state)))
+    return schedule_for(model, work_s, costs, machines=len(segment.leases)).next_save_s(work_s, age_s)
 
 
-def _about(seconds: float) -> float:
-    """To the nearest of few sizes, a quarter apart: programmes are solved anew for every other value."""
+def _rounded(seconds: float) -> float:
+    """To the nearest of few sizes, a quarter apart: a programme is solved for each distinct value."""
     return 1.25 ** round(log(max(seconds, 0.1), 1.25))

@@ -1,7 +1,7 @@
-"""The largest checkpoint that a notice leaves time for, and which trials save more than that.
+"""The largest checkpoint that a preemption notice leaves time for, and which trials save more than that.
 
-A notice is announced, the step under way ends, the state is written; whatever is not written by then is lost with the
-machine. How fast states are written is known from those that were.
+A notice arrives, the current step ends, the checkpoint is written; what is not written by then is lost with the
+machine. The speed of writing is measured on earlier checkpoints.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from shoestring.kernel.view import RunView
 from shoestring.units import show_bytes, show_duration
 
 MARGIN_S = 5.0
-"""Kept back of every notice: clouds are asked for it every few seconds, and no two saves take equally long."""
+"""Subtracted from every notice: clouds are polled for it every few seconds, and save times vary."""
 
 
 def largest_checkpoint_bytes(
     notice_s: float, step_s: float, bytes_per_s: float, *, margin_s: float = MARGIN_S
 ) -> float:
-    """What can be written between the end of the step under way, at worst a whole one, and the end of the machine."""
+    """What can be written between the end of the current step, at worst a whole one, and the end of the machine."""
     left_s = notice_s - step_s - margin_s
     return left_s * bytes_per_s if left_s > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class NoticeLimit:
-    """The checkpoints of a trial, as it saved the latest one, against a notice."""
+    """The checkpoints of a trial, judged by its latest one, against a notice."""
 
     notice_s: float
     step_s: float
@@ -41,7 +41,7 @@ class NoticeLimit:
 
     @property
     def short_by_s(self) -> float:
-        """How much longer the notice would have to be. Told in seconds, for an empty checkpoint takes its time too."""
+        """How much longer the notice would have to be. In seconds, for an empty checkpoint takes time too."""
         return self.step_s + self.save_s + MARGIN_S - self.notice_s
 
     @property
@@ -55,7 +55,7 @@ class NoticeLimit:
 
     @property
     def allows(self) -> str:
-        """What the notice allows, in words."""
+        """What the notice allows, as a sentence."""
         notice = show_duration(self.notice_s)
         if self.is_too_short_for_a_step:
             return f"a notice of {notice} is over before a step of {show_duration(self.step_s)} can be saved"
@@ -67,20 +67,20 @@ class NoticeLimit:
 
 
 def limit_of(state: RunView, job: Job, notice_s: float) -> NoticeLimit | None:
-    """None as long as it has not saved anything."""
+    """None until it has saved a checkpoint."""
     if job.last_save is None:
         return None
     return NoticeLimit(notice_s, _step_s(state, job), job.last_save.size_bytes, job.last_save.took_s)
 
 
 def notice_of(state: RunView, segment: Segment) -> float | None:
-    """The shortest notice that any machine of it gives; None if nobody takes them away."""
+    """The shortest notice of any of its machines; None if none can be preempted."""
     listings = [state.listings[state.leases[lease].offer] for lease in segment.leases if lease in state.leases]
     return min((listing.notice_s for listing in listings if listing.offer.spot), default=None)
 
 
 def too_large_now(state: RunView) -> int:
-    """How many trials that run would not be saved by a notice: for a line that is redrawn all the time."""
+    """How many running trials could not save within a notice: for a status line that is redrawn all the time."""
     count = 0
     for segment in state.segments.values():
         notice_s = notice_of(state, segment)
@@ -92,14 +92,14 @@ def too_large_now(state: RunView) -> int:
 def notice_warnings(state: RunView) -> Iterator[str]:
     """A sentence for each length of notice, among those of the machines rented, that some checkpoint is too large for.
 
-    It names the trial that is worst off, and what saves it all the same."""
+    It names the trial that is worst off, and what limits its loss."""
     rented = {*state.accounts, *(lease.offer for lease in state.leases.values())}
     for notice_s in sorted({x.notice_s for x in state.listings.values() if x.offer.spot and x.offer in rented}):
         judged = [(limit, job) for job in state.jobs.values() if (limit := limit_of(state, job, notice_s)) is not None]
         too_large = [pair for pair in judged if not pair[0].is_kept]
         if too_large:
             limit, worst = max(too_large, key=lambda pair: (pair[0].short_by_s, -pair[1].number))
-            yield f"{limit.allows}; {_too_much(limit, worst, len(too_large) - 1)}: {_rescue(state, worst)}"
+            yield f"{limit.allows}; {_too_much(limit, worst, len(too_large) - 1)}: {_remedy(state, worst)}"
 
 
 def _too_much(limit: NoticeLimit, job: Job, others: int) -> str:
@@ -110,15 +110,15 @@ def _too_much(limit: NoticeLimit, job: Job, others: int) -> str:
     return f"trial {job.number} {needs}{and_others}"
 
 
-def _rescue(state: RunView, job: Job) -> str:
+def _remedy(state: RunView, job: Job) -> str:
     every_s = job.saves_every_s
     if every_s is None or every_s >= state.spec.deadline_s:
-        return "what it trained since its last save is lost with its machine"
+        return "what it trained since its last save is lost with a preemption"
     return f"it relies on its saves every {show_duration(every_s)}"
 
 
 def _step_s(state: RunView, job: Job) -> float:
-    """A step of it where it was slowest: it may be sent there again."""
+    """A step of it where it was slowest: it may run there again."""
     paces = [*job.paces.values()]
     if job.segment is not None:
         paces.append(state.segments[job.segment].pace)

@@ -1,4 +1,4 @@
-"""Save every so often, for machines that go without a word and notices too short for the checkpoint."""
+"""Save periodically, for preemptions without a notice and notices too short for the checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from shoestring.units import show_duration
 
 @dataclass(frozen=True)
 class Periodic:
-    """The worker keeps the beat itself, so saving goes on while the controller is dead. Notices count as well."""
+    """The worker keeps to the interval by itself, so it saves even while the controller is dead. It saves on a notice
+    too."""
 
     every_s: float = 900.0
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
@@ -27,7 +28,7 @@ class Periodic:
                 yield d.PlanSaves(
                     segment=decision.segment,
                     every_s=self.every_s,
-                    why=f"never more than {show_duration(self.every_s)} of work to lose",
+                    why=f"saves every {show_duration(self.every_s)}: a preemption loses no more than that",
                 )
         if isinstance(event, e.RevocationNoticed):
             yield from save_and_leave(state, event)

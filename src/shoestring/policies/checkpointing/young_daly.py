@@ -1,4 +1,4 @@
-"""Save at the interval of Young and Daly: the best one for losses without memory, and what everybody compares with."""
+"""Save at the interval of Young and Daly: optimal for memoryless preemptions, and the usual baseline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class YoungDaly:
     lifetimes: LifetimeSource
     mean_life_s: float | None = None
-    """None: that of the machine's own lifetime model, which is fair. The literature often has an hour."""
+    """None: that of the machine's own lifetime model, which is fair. The literature often assumes an hour."""
     wants: ClassVar[frozenset[Waker]] = frozenset({d.StartSegment, e.RevocationNoticed})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
@@ -32,12 +32,12 @@ class YoungDaly:
             if isinstance(decision, d.StartSegment):
                 model = self.lifetimes.for_offer(state, state.listings[state.leases[decision.leases[0]].offer])
                 if model is None:
-                    continue  # nobody takes it away
+                    continue  # it is never preempted
                 mean_s = self.mean_life_s or model.mean_s() / len(decision.leases)
                 last = state.jobs[decision.job].last_save
                 save_s = USUAL_SAVE_S if last is None else last.took_s
                 every_s = max(LEAST_EVERY_S, young_daly_s(save_s, mean_s))
-                why = f"a save takes {show_duration(save_s)}, a machine lives {show_duration(mean_s)} on average"
+                why = f"a save takes {show_duration(save_s)}, the mean lifetime is {show_duration(mean_s)}"
                 yield d.PlanSaves(segment=decision.segment, every_s=every_s, why=why)
         if isinstance(event, e.RevocationNoticed):
             yield from save_and_leave(state, event)

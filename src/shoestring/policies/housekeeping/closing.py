@@ -1,7 +1,7 @@
-"""How every run ends: at its deadline, when asked, when nothing is left to do, or when nothing more can be paid.
+"""How every run ends: at its deadline, on request, when all work is done, or when no machine can be paid.
 
-Also the fixed `park` rule: alone on the bench after a policy broke, it saves, halts and releases. No search ever has
-to say that it is finished: a run in which nothing runs, waits, thinks or is held can only be over.
+Also the fixed `park` rule: alone in the chain after a policy broke, it saves, halts and releases. No search ever has to
+report that it is finished: a run without running or waiting trials, background tasks and machines is over.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.types import SegmentId
+from shoestring.kernel.types import EndReason, SegmentId
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY
 
@@ -48,22 +49,25 @@ class Closing:
                 why="everything must be over by the deadline",
             )
         if _deadline_is_near(state, event) and state.phase == "running":
-            yield d.WindDown(why="the deadline is near")
+            yield d.WindDown(reason="deadline_reached", why="the deadline is near")
         for segment in list(state.draining):
-            yield _leave(state, segment)
+            yield _halt(state, segment)
         if state.phase == "running":
             yield from self._notice_the_end(state)
         if state.phase != "running":
             yield from self._shut_down(state)
 
     def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
-        if _holds(state) or state.thinking or any(_may_bring_work(state, name) for name in state.timers):
+        if _holds(state) or state.background_tasks or any(_may_bring_work(state, name) for name in state.timers):
             return
-        refused = [wish for wish in state.decided if isinstance(wish, d.Refused)]
+        refused = [decision for decision in state.decided if isinstance(decision, d.Refused)]
         if refused:
-            yield d.WindDown(why=f"no machine can be paid any more: {refused[-1].why}")
+            reason: EndReason = "deadline_reached" if _came_too_late(state, refused[-1]) else "out_of_budget"
+            yield d.WindDown(reason=reason, why=f"no more machines can be rented: {refused[-1].why}")
+        elif state.jobs and state.count("failed") == len(state.jobs):
+            yield d.WindDown(reason="failed", why=f"all trials failed ({len(state.jobs)})")
         elif not state.waiting:
-            yield d.WindDown(why="nothing is left to do")
+            yield d.WindDown(reason="completed", why="all work is done")
 
     def _shut_down(self, state: RunView) -> Iterator[d.Decision]:
         for segment in list(state.segments.values()):
@@ -76,29 +80,37 @@ class Closing:
             yield d.Conclude(best=state.best, why=state.ending)
 
 
+def _came_too_late(state: RunView, refused: d.Refused) -> bool:
+    """Was a lease refused for lack of time, and not of money?"""
+    proposed = refused.wish
+    if not isinstance(proposed, d.RequestLease):
+        return False
+    return min(proposed.end_by, state.deadline_at) - state.now < BudgetAndDeadline.least_s
+
+
 def _holds(state: RunView) -> bool:
-    """Is a machine held that counts? One that is still on its way does only while somebody waits for it: in the queue
-    of a busy cluster it may be on its way for days."""
+    """Is a machine held that counts? A pending one does only while a trial waits for it: in the queue of a busy cluster
+    it may be pending for days."""
     return bool(state.leases) if state.waiting else len(state.leases) > len(state.pending)
 
 
 def _may_bring_work(state: RunView, timer: str) -> bool:
-    """A search may go on when its timer fires; placement only tries again for those who wait."""
+    """A search may decide more when its timer fires; placement only tries again for waiting trials."""
     return bool(state.waiting) if timer == RETRY else timer != DEADLINE
 
 
-def _leave(state: RunView, segment: SegmentId) -> d.HaltSegment:
-    """Whoever goes on elsewhere is not hurried: the step it is in would be lost."""
+def _halt(state: RunView, segment: SegmentId) -> d.HaltSegment:
+    """A trial that resumes elsewhere gets time to finish its current step, which would be lost."""
     job = state.jobs[state.segments[segment].job]
     if not job.wanted:
         return d.HaltSegment(segment=segment, grace_s=state.spec.wind_down_s, why=f"its trial is {job.status}")
     return d.HaltSegment(
         segment=segment,
         grace_s=max(state.spec.wind_down_s, min(state.spec.slice_s, state.deadline_at - state.now)),
-        why=f"its trial goes on with {job.slots} slot{'' if job.slots == 1 else 's'}",
+        why=f"its trial resumes on {job.slots} slot{'' if job.slots == 1 else 's'}",
     )
 
 
 def _deadline_is_near(state: RunView, event: e.Event) -> bool:
-    """A timer that is still set was moved while the event was on its way: the user gave more time."""
+    """A timer that is still set was moved after this event was sent: the user gave more time."""
     return isinstance(event, e.TimerFired) and event.name == DEADLINE and DEADLINE not in state.timers

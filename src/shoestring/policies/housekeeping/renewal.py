@@ -1,7 +1,7 @@
 """Leases are prepaid in slices. Renewal prepays the next slice at half time, as long as the guard allows it.
 
-A machine whose controller has died is not renewed and ends by itself: this is what bounds the damage. A machine that
-can no longer be paid is told in time, so that its work is saved while there is still money for saving it.
+A machine whose controller has died is not renewed and ends by itself: this bounds the cost of a dead controller. On a
+machine that can no longer be paid, segments are halted in time, so that their work is saved while there is money.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Renewal:
         yield self._next_look(state, lease)
 
     def _last_call(self, state: RunView, lease_id: LeaseId) -> Iterator[d.Decision]:
-        """Try once more: most of what was reserved at the ceiling has come free again. Else save while it is paid."""
+        """Try once more: most of what was reserved at the maximum price is free again. Else save while it is paid."""
         lease = state.leases.get(lease_id)
         if lease is None or not lease.segments:
             return
@@ -57,7 +57,7 @@ class Renewal:
                 yield d.HaltSegment(
                     segment=segment.id,
                     grace_s=state.spec.wind_down_s,
-                    why="its machine's prepaid time ends and no more can be paid",
+                    why="the prepaid time of its machine ends, and the budget pays no more",
                 )
 
     def _next_slice(self, state: RunView, lease: Lease) -> d.ExtendLease:
@@ -89,4 +89,4 @@ class Renewal:
 
 
 def _busy(segments: int) -> str:
-    return f"{segments} running" if segments else "kept for the next job"
+    return f"{segments} running" if segments else "idle, kept for the next job"

@@ -1,4 +1,4 @@
-"""Spot machines at the lowest price now; on-demand ones when the deadline is near or no spot is to be had."""
+"""The cheapest spot machines now; on-demand ones when the deadline is near or no spot machine is available."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from shoestring.policies.placement.renting.rent import rent_missing
 
 @dataclass(frozen=True)
 class Cheapest:
-    """No maximum price: today's clouds interrupt for capacity, and a low maximum only adds interruptions."""
+    """No maximum price: today's clouds preempt for capacity, and a low maximum only adds preemptions."""
 
     fall_back_share: float = 0.15
-    """In the last share of the time to the deadline new machines are on-demand ones: a revocation then could not be
-    made good any more."""
+    """In this last share of the time to the deadline, new machines are on-demand: the time lost to a preemption could
+    not be made up."""
     idle_s: float = 120.0
     consolidates: bool = False
-    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
-    so that those it leaves can be given back."""
+    """For trials of different widths: the widest start first, and trials spread over half-empty machines are packed
+    onto fewer, so that the others can be released."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
@@ -41,19 +41,19 @@ class Cheapest:
         yield from release_idle(state, self.idle_s)
 
     def _ranked(self, state: RunView) -> list[tuple[Offer, str]]:
-        offers = self._spot_and_kept(state)
+        offers = self._spot_and_on_demand(state)
         if state.deadline_at - state.now < self.fall_back_share * state.spec.deadline_s:
-            kept = [(offer, f"the deadline is near; {why}") for offer, why in offers if not offer.spot]
-            return kept + [(offer, why) for offer, why in offers if offer.spot]
+            on_demand = [(offer, f"the deadline is near; {why}") for offer, why in offers if not offer.spot]
+            return on_demand + [(offer, why) for offer, why in offers if offer.spot]
         return offers
 
-    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+    def _spot_and_on_demand(self, state: RunView) -> list[tuple[Offer, str]]:
         """Best first."""
         return _spot_offers(state) + on_demand_offers(state)
 
 
 def _spot_offers(state: RunView) -> list[tuple[Offer, str]]:
-    """Spot offers by the price of a slot now. Above the on-demand price nobody should bid."""
+    """Spot offers by price per slot now. Those above the on-demand price are left out."""
     priced = []
     for listing in state.listings.values():
         if listing.offer.spot:
@@ -62,6 +62,9 @@ def _spot_offers(state: RunView) -> list[tuple[Offer, str]]:
                 priced.append((per_slot(usd_per_hour, listing), usd_per_hour, listing))
     priced.sort(key=lambda entry: (entry[0], entry[2].offer))
     return [
-        (listing.offer, f"cheapest now: ${usd:.4f}/h, {usd / listing.on_demand_usd_per_hour:.0%} of on demand")
+        (
+            listing.offer,
+            f"cheapest now: ${usd:.4f}/h, {usd / listing.on_demand_usd_per_hour:.0%} of the on-demand price",
+        )
         for _, usd, listing in priced
     ]

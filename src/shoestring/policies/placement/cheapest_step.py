@@ -1,8 +1,8 @@
-"""The offer whose steps are expected to cost least: speed, price and the risk of being taken away in one number.
+"""The offer with the least expected cost per step: speed, price and preemption risk in one number.
 
-What is cheap by the hour may be slow, and what is fast may not live to finish a step. The price of a step weighs all
-three, over machine types, zones and providers, spot and on demand alike; what trials report and which machines were
-taken away in this run is learned on the way.
+A machine that is cheap by the hour may be slow, and a fast one may be preempted before it finishes a step. The cost of
+a step weighs all three, over machine types, zones and providers, spot and on-demand alike. It is updated with the
+speeds that trials report and with the preemptions of this run.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class CheapestStep(Cheapest):
 
     risk: AssumedRate | FromPrices = AssumedRate()  # noqa: RUF009  # frozen
 
-    def _spot_and_kept(self, state: RunView) -> list[tuple[Offer, str]]:
+    def _spot_and_on_demand(self, state: RunView) -> list[tuple[Offer, str]]:
         from shoestring.models.step_cost import Overheads
 
         seen = Overheads(provision_s=provision_s(state), start_s=start_s(state))
         return [
             (
                 row.listing.offer,
-                f"${row.usd_per_step:.3g} a step: ${row.usd_per_hour:.4f}/h, {row.step_s:.3g} s a step, "
-                f"{row.chance:.1%} an hour to be taken away{self._remark(state, row.listing.offer)}",
+                f"${row.usd_per_step:.3g} per step: ${row.usd_per_hour:.4f}/h, {row.step_s:.3g} s per step, "
+                f"{row.chance:.1%} chance of preemption per hour{self._remark(state, row.listing.offer)}",
             )
             for row in self._prices(state, seen)
         ]

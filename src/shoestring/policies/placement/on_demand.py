@@ -1,4 +1,4 @@
-"""The honest baseline: machines nobody takes away, at the list price."""
+"""The honest baseline: on-demand machines, at the list price."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from shoestring.policies.placement.renting.rent import rent_missing
 class OnDemand:
     idle_s: float = 120.0
     consolidates: bool = False
-    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
-    so that those it leaves can be given back."""
+    """For trials of different widths: the widest start first, and trials spread over half-empty machines are packed
+    onto fewer, so that the others can be released."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running":
             return
         if state.waiting and not state.memo(self, lambda: on_demand_offers(state)):
-            yield d.WindDown(why="every machine on offer is a spot machine, and only on-demand ones are wanted")
+            yield d.WindDown(
+                reason="failed", why="only spot machines are on offer, and this placement uses on-demand ones only"
+            )
             return
         yield from start_waiting_jobs(state, widest_first=self.consolidates)
         yield from rent_missing(state, on_demand_offers)
@@ -39,7 +41,7 @@ class OnDemand:
 
 
 def on_demand_offers(state: RunView) -> list[tuple[Offer, str]]:
-    """Offers nobody takes away, cheapest slot first."""
-    kept = [listing for listing in state.listings.values() if not listing.offer.spot]
-    kept.sort(key=lambda listing: (per_slot(listing.on_demand_usd_per_hour, listing), listing.offer))
-    return [(x.offer, f"on demand: ${x.on_demand_usd_per_hour:.4f}/h, never taken away") for x in kept]
+    """On-demand offers, cheapest slot first."""
+    listings = [listing for listing in state.listings.values() if not listing.offer.spot]
+    listings.sort(key=lambda listing: (per_slot(listing.on_demand_usd_per_hour, listing), listing.offer))
+    return [(x.offer, f"on-demand: ${x.on_demand_usd_per_hour:.4f}/h, never preempted") for x in listings]

@@ -1,4 +1,4 @@
-"""Who is asked how likely a machine is to be taken away: what is assumed and seen in this run, or prices."""
+"""How likely a machine is to be preempted: from an assumed rate and the preemptions of this run, or from prices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AssumedRate:
-    """A rate for all spot machines, corrected by those that this run has held and lost. Whatever the maximum price."""
+    """One rate for all spot machines, corrected by the preemptions of this run. The maximum price is ignored."""
 
     per_hour: float = 0.02
-    """Of a spot machine nothing is known about."""
+    """Of a spot machine that this run has not observed."""
 
     def chances(self, state: RunView, listings: Sequence[Listing], _maxima: Sequence[float | None], /) -> list[float]:
         from shoestring.models.offer_cost import interruption_chance
@@ -28,7 +28,7 @@ class AssumedRate:
 
 @dataclass(frozen=True)
 class FromPrices:
-    """A revocation model, asked with the prices up to now and the maximum."""
+    """A revocation model, given the prices up to now and the maximum price."""
 
     model: RevocationModel | None = None
     """None: how often the price of the last week exceeded such a maximum within an hour. Nothing has to be trained."""

@@ -15,12 +15,12 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.search.samplers.protocol import (
     SEARCH_WAKERS,
     Sampler,
-    given_or_drawn,
-    has_room,
+    given_or_sampled,
+    has_free_slot,
+    next_config,
     planned,
     run_all,
-    run_whole,
-    supplied,
+    run_to_max_steps,
 )
 
 
@@ -30,19 +30,19 @@ class RandomSearch:
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase == "running":
-            yield from run_all(state, planned(state.spec), given_or_drawn, "drawn at random")
+            yield from run_all(state, planned(state.spec), given_or_sampled, "sampled at random")
 
 
 @dataclass(frozen=True)
 class Grid:
     points: int = 5
-    """Into how many points a range is cut; choices have all their options."""
+    """Grid points per range; a choice contributes all its options."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase == "running":
             count = state.memo((self, "count"), lambda: state.spec.space.grid_size(self.points))
-            yield from run_all(state, len(state.spec.given) + count, self._config, "next of the grid")
+            yield from run_all(state, len(state.spec.given) + count, self._config, "next grid point")
 
     def _config(self, state: RunView, number: int, job: JobId) -> Config:  # noqa: ARG002
         given = state.spec.given
@@ -52,7 +52,7 @@ class Grid:
 
 
 class _Walk:
-    """A grid is only walked forwards: the walk is kept between turns and begun again if it is lost."""
+    """A grid is only iterated forwards: the iterator is kept between turns and rebuilt if it is lost."""
 
     def __init__(self, state: RunView, points: int) -> None:
         self._space, self._points = state.spec.space, points
@@ -73,18 +73,20 @@ class Given:
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase == "running":
-            yield from run_all(state, len(state.spec.given), given_or_drawn, "")
+            yield from run_all(state, len(state.spec.given), given_or_sampled, "")
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Unlike random search it draws nothing ahead of the places there are: whoever is drawn later knows more."""
+    """Unlike random search it samples no trial before a slot is free: later samples know more results."""
 
     sampler: Sampler
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         count = planned(state.spec)
-        while state.phase == "running" and has_room(state) and (number := len(state.jobs)) < count:
+        while state.phase == "running" and has_free_slot(state) and (number := len(state.jobs)) < count:
             job = state.next_job()
-            yield from run_whole(state, job, supplied(state, number, job, self.sampler), f"{number + 1} of {count}")
+            yield from run_to_max_steps(
+                state, job, next_config(state, number, job, self.sampler), f"{number + 1} of {count}"
+            )

@@ -9,7 +9,7 @@ from shoestring.policies.checkpointing.by_lifetime import ByLifetime
 from shoestring.policies.checkpointing.on_notice import OnNotice
 from shoestring.policies.checkpointing.periodic import Periodic
 from shoestring.policies.checkpointing.young_daly import YoungDaly
-from shoestring.recipes.options.model_files import known_lifetimes
+from shoestring.recipes.options.model_files import lifetime_source
 from shoestring.recipes.options.parse import Options
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ HOUR_S = 3600.0
 CHECKPOINTING = ("periodic", "on_notice", "programme", "young_daly", "young_daly_1h", "none")
 
 
-def saving(options: Options, default: str, lifetimes: LifetimeSource | None = None) -> tuple[Policy, ...]:
-    """The policy that says when to save. With none, workers still save when a notice tells them to leave."""
+def checkpointing_policies(
+    options: Options, default: str, lifetimes: LifetimeSource | None = None
+) -> tuple[Policy, ...]:
+    """The policy that decides when to save. With none, workers still save on a preemption notice."""
     word = options.word("checkpointing", (default, *(name for name in CHECKPOINTING if name != default)))
     match word:
         case "periodic":
@@ -30,7 +32,7 @@ def saving(options: Options, default: str, lifetimes: LifetimeSource | None = No
             return (OnNotice(),)
         case "none":
             return ()
-    lifetimes = lifetimes or known_lifetimes(options)
+    lifetimes = lifetimes or lifetime_source(options)
     if word == "programme":
         return (ByLifetime(lifetimes),)
     return (YoungDaly(lifetimes, mean_life_s=HOUR_S if word == "young_daly_1h" else None),)

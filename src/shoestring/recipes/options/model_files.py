@@ -1,6 +1,6 @@
 """The options that name a fitted model: `revocations` and `lifetimes`.
 
-Both may also be a word for what is assumed without a file. Files are made by `shoestring market fit` and
+Both also accept the name of a default that needs no file. Files are made by `shoestring market fit` and
 `shoestring lifetimes fit`.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 REVOCATIONS = "revocations"
 ASSUMED, FREQUENCY = "assumed", "frequency"
 LEARN_NOTHING = ("frequency", "prior")
-"""Saved models that ask the past each time, or nobody: whatever they were made from, they know nothing of it."""
+"""Saved models that look at past prices at each use, or at none: they keep nothing of their training data."""
 MODEL_FILE = FileOption(REVOCATIONS, (ASSUMED, FREQUENCY), "revocation model", "shoestring market fit")
 
 
 def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedRate | FromPrices:
-    """As the option says; a placement has its own default."""
+    """By the option; a placement has its own default."""
     match options.text(REVOCATIONS, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
         case "assumed":
             return AssumedRate()
@@ -39,7 +39,7 @@ def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedR
 
 
 def refuse_hindsight(spec: RunSpec, start: float) -> None:
-    """A model that was trained on the prices of the run itself would know what is to come."""
+    """A model that was trained on the prices of the run itself would know the future."""
     path = MODEL_FILE.named(spec)
     if path is None:
         return
@@ -49,7 +49,7 @@ def refuse_hindsight(spec: RunSpec, start: float) -> None:
     raise SpecError(
         f"options.{REVOCATIONS}: this model was trained on prices until {utc(saved.trained_until)}, and the run "
         f"replays prices from {utc(start)} on: it would know the future",
-        hint="train it on older prices (shoestring market fit --until), or play later ones",
+        hint="train it on older prices (shoestring market fit --until), or replay later ones",
     )
 
 
@@ -60,7 +60,7 @@ def _read(named: str) -> SavedModel:
 
 
 def _checked(model: AnyModel, spec: RunSpec) -> AnyModel:
-    """A net knows the markets it was trained on and no others; better said now than in mid-run."""
+    """A net knows only the markets it was trained on; refuse others now, not in the middle of a run."""
     nets = getattr(model, "nets", None)
     strange = [x.offer for x in spec.listings if x.offer.spot and nets is not None and str(x.offer) not in nets]
     if strange:
@@ -75,8 +75,8 @@ LIFETIMES, KNOWN = "lifetimes", "known"
 LIFETIMES_FILE = FileOption(LIFETIMES, (KNOWN,), "lifetime model", "shoestring lifetimes fit")
 
 
-def known_lifetimes(options: Options) -> LifetimeSource:
-    """Who lives how long."""
+def lifetime_source(options: Options) -> LifetimeSource:
+    """The lifetimes of machines."""
     from shoestring.models.lifetimes.saved import decoded
     from shoestring.models.lifetimes.source import LifetimeSource
 

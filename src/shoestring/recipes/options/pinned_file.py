@@ -1,7 +1,7 @@
 """Options that name a file, such as a fitted model.
 
-A run that is gone on with must decide as it would have. So a file's path is put on record with a digest of its content,
-and another content under the same path is refused.
+A resumed run must decide as it would have. So a file's path is recorded with a digest of its content, and other content
+under the same path is refused.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class FileOption:
         return value if isinstance(value, str) and value not in self.words else None
 
     def pinned(self, spec: RunSpec, folder: Path) -> RunSpec:
-        """The spec with the file's whole path and the digest of what is there now, if it names a file at all. A path
-        that is not whole goes out from `folder`."""
+        """The spec with the file's absolute path and the digest of its current content, if it names a file at all. A
+        relative path starts at `folder`."""
         path = self.named(spec)
         if path is None or _PINNED.fullmatch(path):
             return spec
@@ -43,14 +43,14 @@ class FileOption:
         return replace(spec, options={**spec.options, self.option: f"{whole}#{_digest(self._content(whole))}"})
 
     def read(self, named: str) -> tuple[bytes, str]:
-        """What is in the file, if it is what it was, and its path."""
+        """The content of the file, if it is unchanged, and its path."""
         found = _PINNED.fullmatch(named)
         path = named if found is None else found["path"]
         content = self._content(path)
         if found is not None and _digest(content) != found["digest"]:
             raise DataError(
                 f"{path} is not the {self.what} that this run began with: its content has changed",
-                hint="put the old file back, or begin again with --fresh",
+                hint="restore the old file, or start again with --fresh",
             )
         return content, path
 

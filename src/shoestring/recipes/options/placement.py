@@ -1,4 +1,4 @@
-"""The options of placements: who is asked about revocations, and whether trials leave their machines after a time."""
+"""The options of placements: the revocation model, and whether trials leave their machines after some time."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from shoestring.space.space import Choice
 Placement = Cheapest | OnDemand | Slack | AsPrinted
 
 LEAST_STAY_S = 900.0
-"""With less, most of a stay would be coming and going."""
+"""With less, most of the time on a machine would be start-up and saving."""
 _NO_ROTATION: dict[type[Placement], str] = {
-    OnDemand: "nobody takes on-demand machines away, so leaving one brings nothing",
+    OnDemand: "on-demand machines are never preempted, so leaving one gains nothing",
     Greedy: "greedy keeps a machine until it is lost",
     UniformProgress: "uniform_progress keeps a machine until it is lost",
     Slack: "this placement decides by itself when to move",
     RefundSeeking: "refund_seeking leaves every machine within its first hour anyway",
-    AsPrinted: "as_printed leaves every machine after an hour anyway",
+    AsPrinted: "spottune_as_printed leaves every machine after an hour anyway",
 }
-"""The first that fits counts: a rule before those that it is made from."""
+"""The first match counts: a subclass before its bases."""
 
 
-def placed(kind: type[Placement], options: Options, *, elastic: bool, widths: bool) -> tuple[Policy, ...]:
-    """The placement as its options say; a rotation goes before it, so that it finds the machine left and given back.
+def placement_policies(kind: type[Placement], options: Options, *, elastic: bool, widths: bool) -> tuple[Policy, ...]:
+    """The placement with its options; a rotation comes before it, so that it finds the machine released.
 
-    `widths`: trials take several machines, or share one, so nobody has a machine to leave.
+    `widths`: trials use several machines, or share one, so no trial has a machine of its own to leave.
     """
     rotation = _rotation(kind, options, widths=widths)
     if issubclass(kind, AsPrinted):
         if widths:
             raise SpecError(
-                "options.placement='as_printed' gives each trial a machine of its own, "
-                f"and trials of recipe {options.spec.recipe} take several",
+                "options.placement='spottune_as_printed' gives each trial a machine of its own, "
+                f"but trials of recipe {options.spec.recipe} use several",
                 hint="use placement='refund_seeking', which seeks the same refunds",
             )
         return (AsPrinted(risk=chosen_risk(options, AsPrinted.risk)),)
     idle_s = 0.0 if elastic else kind.idle_s
     if issubclass(kind, CheapestStep):
         return (*rotation, kind(risk=chosen_risk(options, kind.risk), idle_s=idle_s, consolidates=elastic))
-    if options.asked("revocations"):
+    if options.is_given("revocations"):
         raise SpecError(
-            f"options.revocations={options.spec.options['revocations']!r}: this placement asks no revocation model",
-            hint="use placement='cheapest_step', 'refund_seeking' or 'as_printed'",
+            f"options.revocations={options.spec.options['revocations']!r}: this placement uses no revocation model",
+            hint="use placement='cheapest_step', 'refund_seeking' or 'spottune_as_printed'",
         )
     return (*rotation, kind(idle_s=idle_s, consolidates=elastic))
 
 
 def pinning(spec: RunSpec, kind: type[Placement | SciSpot]) -> tuple[Pinning, ...]:
-    """Before the placement, in a space that holds machines: trials go where their configurations say."""
+    """Before the placement, if the space contains machines: trials run on those their configurations name."""
     roles = spec.space.roles
     if not roles:
         return ()
@@ -68,17 +68,17 @@ def pinning(spec: RunSpec, kind: type[Placement | SciSpot]) -> tuple[Pinning, ..
     if only_on_demand and isinstance(spot, Choice) and True in spot.options:
         raise SpecError(
             f"options.placement='on_demand' rents no spot machines, and space.{roles['spot']} names some",
-            hint="leave the placement out: the space decides",
+            hint="leave placement out: the space decides",
         )
     return (Pinning(only_on_demand),)
 
 
 def _rotation(kind: type[Placement], options: Options, *, widths: bool) -> tuple[Rotation, ...]:
-    if not options.asked("rotate"):
+    if not options.is_given("rotate"):
         return ()
     why_not = next((why for known, why in _NO_ROTATION.items() if issubclass(kind, known)), None)
     if widths:
-        why_not = f"trials of recipe {options.spec.recipe} share machines or take several"
+        why_not = f"trials of recipe {options.spec.recipe} share machines or use several"
     if why_not:
         raise SpecError(
             f"options.rotate={options.spec.options['rotate']!r} makes no sense here: {why_not}",
@@ -87,7 +87,7 @@ def _rotation(kind: type[Placement], options: Options, *, widths: bool) -> tuple
     longest_s = options.seconds("rotate", HOUR_S)
     if longest_s < LEAST_STAY_S:
         raise SpecError(
-            f"options.rotate={options.spec.options['rotate']!r} is too short for a machine to come up and do something",
+            f"options.rotate={options.spec.options['rotate']!r} is too short for a machine to start and train",
             hint='it must be at least 15 minutes, e.g. "1h"',
         )
     return (Rotation(Stay.of(longest_s)),)

@@ -1,13 +1,13 @@
 """The option `sampler`: where a recipe's new configurations come from.
 
-random (as everywhere), tpe (our model, as in the recipe of that name), optuna:NAME (a sampler of Optuna's).
+random (the default), tpe (our own, as in the recipe of that name), optuna:NAME (one of Optuna's samplers).
 """
 
 from __future__ import annotations
 
 from shoestring.errors import SpecError
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Sampler
-from shoestring.policies.search.samplers.tpe_sampler import FromModel
+from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.recipes.options.parse import Options
 from shoestring.values import did_you_mean
 
@@ -15,13 +15,13 @@ OPTUNA = "optuna"
 
 
 def chosen_sampler(options: Options) -> Sampler:
-    asked = options.text("sampler", "random")
-    library, colon, name = asked.partition(":")
+    named = options.text("sampler", "random")
+    library, colon, name = named.partition(":")
     if colon and library == OPTUNA:
-        from shoestring.policies.search.samplers.optuna import FromOptuna
+        from shoestring.policies.search.samplers.optuna import OptunaSampler
 
-        return FromOptuna.named(name)
-    samplers: dict[str, Sampler] = {"random": RANDOM_SAMPLER, "tpe": FromModel()}
-    if asked not in samplers:
-        raise SpecError(f"options.sampler={asked!r} is unknown", hint=did_you_mean(asked, [*samplers, f"{OPTUNA}:tpe"]))
-    return samplers[asked]
+        return OptunaSampler.named(name)
+    samplers: dict[str, Sampler] = {"random": RANDOM_SAMPLER, "tpe": TpeSampler()}
+    if named not in samplers:
+        raise SpecError(f"options.sampler={named!r} is unknown", hint=did_you_mean(named, [*samplers, f"{OPTUNA}:tpe"]))
+    return samplers[named]

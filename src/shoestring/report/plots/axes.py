@@ -1,4 +1,4 @@
-"""From values to pixels: scales, and ticks at numbers people would choose."""
+"""From values to pixels: scales, and ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from shoestring.report.plots.svg import label, tag
 from shoestring.units import show_duration, show_number
 
 FAR_PX = 1e5
-"""Where points far outside the picture are put: beyond any edge, and no trouble for a browser."""
+"""Where points far outside the plot are clamped: beyond any edge, and safe for a browser."""
 LARGEST = 1e300
-"""Values beyond are as good as infinite; differences of smaller ones are numbers still."""
+"""Larger values count as infinite; differences of smaller ones do not overflow."""
 _ROUND = (1.0, 2.0, 5.0, 10.0)
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _ROUND_TIMES_S = (
@@ -26,7 +26,7 @@ _ROUND_TIMES_S = (
 
 @dataclass(frozen=True, slots=True)
 class AxisScale:
-    """Values between `low` and `high` onto pixels; upside down when `to_px` is less than `from_px`."""
+    """Maps values between `low` and `high` to pixels; inverted when `to_px` is less than `from_px`."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class AxisScale:
 
 
 def round_step(width: float, about: int) -> float:
-    """1, 2 or 5 times a power of ten, so that `width` takes about so many."""
+    """1, 2 or 5 times a power of ten, so that `width` takes about `about` steps."""
     rough = width / about
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in _ROUND if power * factor >= rough * 0.999)
@@ -75,7 +75,7 @@ def time_ticks(high_s: float, about: int = 7) -> list[float]:
 
 
 def as_numbers(values: Sequence[float]) -> list[str]:
-    """All with the digits that the finest difference among them needs."""
+    """All with as many digits as the smallest difference needs."""
     largest = max((abs(value) for value in values), default=0.0)
     gaps = [b - a for a, b in pairwise(values)]
     finest = min(gaps, default=largest)
@@ -85,7 +85,7 @@ def as_numbers(values: Sequence[float]) -> list[str]:
 
 
 def as_powers(values: Sequence[float]) -> list[str]:
-    """Each with its own digits: on a log scale one picture holds 0.001 and 100."""
+    """Each with its own digits: a log scale holds both 0.001 and 100."""
     return [show_number(value) for value in values]
 
 
@@ -112,7 +112,7 @@ def bottom_axis(scale: AxisScale, y: float, values: Sequence[float], texts: Sequ
 def left_axis(
     scale: AxisScale, left: float, right: float, values: Sequence[float], texts: Sequence[str], name: str
 ) -> str:
-    """Hairlines across, figures to their left; what they count stands level above, as nobody likes to tilt the head."""
+    """Grid lines with numbers to their left; the name is horizontal above them, so that it is easy to read."""
     marks = [
         tag("line", x1=left, x2=right, y1=scale(value), y2=scale(value), class_="grid")
         + label(left - 8, scale(value) + 4, text, anchor="end")

@@ -1,14 +1,14 @@
-"""A figure of the page: heading, legend, drawing, and a caption that says what was left out."""
+"""A figure of the page: heading, legend, drawing, and a caption that says what is omitted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoestring.report.plots.svg import tag, words
+from shoestring.report.plots.svg import escaped, tag
 
 WIDTH = 800.0
 LEFT, RIGHT = 100.0, 780.0
-"""The same edges in all figures, so that moments stand below each other."""
+"""The same edges in all figures, so that their time axes align."""
 
 STYLE = """
 :root { --ink: #22262b; --soft: #5d6670; --line: #b9c0c7; --hair: #e9ecef; --paper: #fff; --panel: #f6f7f8;
@@ -41,29 +41,29 @@ svg .lost { fill: #8a4f7d } svg .open { fill: #2b6cb0 }
 def figure(
     name: str, heading: str, description: str, height: float, body: Iterable[str], legend: str = "", caption: str = ""
 ) -> str:
-    """`name` is unique on the page. The heading is the drawing's title for those who hear the page read out."""
+    """`name` is unique on the page. The heading is also the drawing's title, for screen readers."""
     drawing = tag(
         "svg",
-        tag("title", words(heading), id=f"{name}-title"),
-        tag("desc", words(description), id=f"{name}-desc"),
+        tag("title", escaped(heading), id=f"{name}-title"),
+        tag("desc", escaped(description), id=f"{name}-desc"),
         *body,
         viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )
-    parts = [f'<figure id="{name}"><h2>{words(heading)}</h2>']
+    parts = [f'<figure id="{name}"><h2>{escaped(heading)}</h2>']
     parts += [f'<p class="legend">{legend}</p>'] if legend else []
-    parts += [drawing, f"<figcaption>{words(caption)}</figcaption>" if caption else "", "</figure>"]
+    parts += [drawing, f"<figcaption>{escaped(caption)}</figcaption>" if caption else "", "</figure>"]
     return "".join(parts)
 
 
 def no_figure(name: str, heading: str, reason: str) -> str:
-    return f'<figure id="{name}"><h2>{words(heading)}</h2><figcaption>{words(reason)}</figcaption></figure>'
+    return f'<figure id="{name}"><h2>{escaped(heading)}</h2><figcaption>{escaped(reason)}</figcaption></figure>'
 
 
 def legend(entries: Sequence[tuple[str, str, str]]) -> str:
     """Entries are a kind of mark ("line", "dot" or "box"), its class, and what it stands for."""
-    return "".join(f"<span>{_swatch(kind, class_)}{words(text)}</span>" for kind, class_, text in entries)
+    return "".join(f"<span>{_swatch(kind, class_)}{escaped(text)}</span>" for kind, class_, text in entries)
 
 
 def _swatch(kind: str, class_: str) -> str:

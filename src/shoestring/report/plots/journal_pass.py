@@ -1,7 +1,7 @@
-"""Machines, bills and who ran where, over time: what pictures need and the fold forgets.
+"""Machines, bills and which trial ran where, over time: what plots need and the fold forgets.
 
-One pass over the journal, without a replay. It follows the law of the fold: an event may come late, or about something
-already closed, and then changes nothing. Times are seconds since the start of the run.
+One pass over the journal, without a replay. It follows the rule of the fold: an event may arrive late, or about
+something already closed, and then changes nothing. Times are seconds since the start of the run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoestring.kernel.types import EndCause, JobId, LeaseId, Offer, SegmentId
 
 @dataclass(slots=True, kw_only=True)
 class TrialInterval:
-    """One trial on one machine, without a break."""
+    """One trial on one machine, without interruption."""
 
     trial: int
     began_s: float
@@ -27,7 +27,7 @@ class TrialInterval:
 
 @dataclass(slots=True, kw_only=True)
 class Held:
-    """A machine, from the moment it was up."""
+    """A machine, from when it was up."""
 
     id: LeaseId
     offer: Offer
@@ -36,27 +36,27 @@ class Held:
     cause: EndCause | None = None
     """None as long as it is held."""
     charged_usd: float = 0.0
-    stretches: list[TrialInterval] = field(default_factory=list)
+    intervals: list[TrialInterval] = field(default_factory=list)
 
     @property
-    def taken_away(self) -> bool:
-        """The same as the receipt counts as a revocation."""
+    def preempted(self) -> bool:
+        """What the receipt counts as a preemption."""
         return self.cause in ("revoked", "lost")
 
 
 class Chronicle:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.now_s = 0.0
-        """When the last thing happened."""
+        """The time of the last event."""
         self._started_at = 0.0
-        self._asked: dict[LeaseId, Held] = {}
+        self._requested: dict[LeaseId, Held] = {}
         self._running: dict[SegmentId, tuple[TrialInterval, ...]] = {}
         self._numbers: dict[JobId, int] = {}
         for entry in entries:
             self.add(entry)
 
     def watching(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """The same entries for somebody else, taken note of as they pass: a journal need not be read twice."""
+        """Yields the same entries, recording each on the way: the journal is read only once."""
         for entry in entries:
             self.add(entry)
             yield entry
@@ -71,7 +71,7 @@ class Chronicle:
             case e.LeaseGranted():
                 self._granted(event.lease, at_s)
             case e.LeaseDenied():
-                self._asked.pop(event.lease, None)
+                self._requested.pop(event.lease, None)
             case e.SegmentEnded():
                 self._stopped(event.segment, at_s)
             case e.LeaseEnded():
@@ -81,23 +81,25 @@ class Chronicle:
                 case d.AddJob():
                     self._numbers[decision.job] = len(self._numbers)
                 case d.RequestLease():
-                    self._asked[decision.lease] = Held(id=decision.lease, offer=decision.offer)
+                    self._requested[decision.lease] = Held(id=decision.lease, offer=decision.offer)
                 case d.StartSegment():
                     self._started(decision, at_s)
 
     @property
     def machines(self) -> list[Held]:
-        """Every machine that came up, in the order in which they did."""
-        up = [held for held in self._asked.values() if held.began_s is not None]
+        """Every machine that came up, in that order."""
+        up = [held for held in self._requested.values() if held.began_s is not None]
         return sorted(up, key=lambda held: held.began_s or 0.0)
 
     def billed(self) -> list[tuple[float, float]]:
-        """Dollars billed up to each moment at which a bill came, from nothing at the start."""
-        bills = sorted((held.ended_s, held.charged_usd) for held in self._asked.values() if held.ended_s is not None)
+        """(time, total dollars billed) at each bill, from 0 at the start."""
+        bills = sorted(
+            (held.ended_s, held.charged_usd) for held in self._requested.values() if held.ended_s is not None
+        )
         return [(0.0, 0.0), *zip((at for at, _ in bills), accumulate(usd for _, usd in bills), strict=True)]
 
     def held(self) -> list[tuple[float, int]]:
-        """How many machines were held from each moment on at which that changed."""
+        """(time, number of machines held) at each change."""
         changes: dict[float, int] = {0.0: 0}
         for machine in self.machines:
             if machine.began_s is not None:
@@ -108,28 +110,28 @@ class Chronicle:
         return list(zip(moments, accumulate(changes[at] for at in moments), strict=True))
 
     def _granted(self, lease: LeaseId, at_s: float) -> None:
-        held = self._asked.get(lease)
+        held = self._requested.get(lease)
         if held is not None and held.cause is None:
             held.began_s = at_s
 
     def _started(self, order: d.StartSegment, at_s: float) -> None:
-        stretches = []
+        intervals = []
         for lease in order.leases:
-            stretch = TrialInterval(trial=self._numbers[order.job], began_s=at_s)
-            self._asked[lease].stretches.append(stretch)
-            stretches.append(stretch)
-        self._running[order.segment] = tuple(stretches)
+            interval = TrialInterval(trial=self._numbers[order.job], began_s=at_s)
+            self._requested[lease].intervals.append(interval)
+            intervals.append(interval)
+        self._running[order.segment] = tuple(intervals)
 
     def _stopped(self, segment: SegmentId, at_s: float) -> None:
-        for stretch in self._running.pop(segment, ()):
-            if stretch.ended_s is None:
-                stretch.ended_s = at_s
+        for interval in self._running.pop(segment, ()):
+            if interval.ended_s is None:
+                interval.ended_s = at_s
 
     def _ended(self, event: e.LeaseEnded, at_s: float) -> None:
-        held = self._asked.get(event.lease)
+        held = self._requested.get(event.lease)
         if held is None or held.cause is not None:
             return
         held.ended_s, held.cause, held.charged_usd = at_s, event.cause, event.charged_usd
-        for stretch in held.stretches:  # the bill may overtake the news that they ended
-            if stretch.ended_s is None:
-                stretch.ended_s = at_s
+        for interval in held.intervals:  # LeaseEnded may arrive before SegmentEnded
+            if interval.ended_s is None:
+                interval.ended_s = at_s

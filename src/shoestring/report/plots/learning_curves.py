@@ -11,38 +11,38 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.report.plots import axes
 from shoestring.report.plots.axes import LARGEST, AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, count, figure, legend, no_figure
-from shoestring.report.plots.svg import Point, line_path, shortened, tag, thin, words
+from shoestring.report.plots.svg import Point, escaped, line_path, shortened, tag, thin
 from shoestring.report.trials import show_config
 from shoestring.units import show_number
 
 BEST_SHOWN, OTHERS_SHOWN = 20, 40
-"""More lines than these would be a blot, and a page too large to send."""
+"""More lines could not be told apart, and the page would be too large to send."""
 _TOP, _BOTTOM, _HEIGHT = 30.0, 330.0, 370.0
 _COLUMN_PX = 5.0
 _HEADING = "Learning curves"
 _STANDING = {"finished": "going", "running": "going", "waiting": "going"}
-_LEGEND = {"going": "finished or going on", "early": "stopped early, paused or failed"}
+_LEGEND = {"going": "finished or active", "early": "pruned, paused or failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a scale covers."""
+    """The range of a scale."""
 
     low: float
     high: float
     log: bool
     cut: bool
-    """Do values lie beyond it? A trial that explodes must not press all others flat."""
+    """Do values lie beyond it? A trial that diverges must not flatten all others."""
 
 
 def learning_curves(spec: RunSpec, jobs: Iterable[Job], best: Job | None) -> str:
     metric = spec.metric or "value"
     reporting = [job for job in jobs if job.values]
-    telling = [job for job in reporting if any(map(_drawable, job.values))]
-    if not telling:
+    plottable = [job for job in reporting if any(map(_drawable, job.values))]
+    if not plottable:
         kind = "number for" if reporting else "value of"
         return no_figure("curves", _HEADING, f"No trial has reported a {kind} {metric} yet.")
-    chosen = choose(spec, telling)
+    chosen = choose(spec, plottable)
     span = span_of([value for job in chosen for value in job.values if _drawable(value)], spec)
     first = min(job.steps[0] for job in chosen)
     last = max(job.steps[-1] for job in chosen)
@@ -53,18 +53,18 @@ def learning_curves(spec: RunSpec, jobs: Iterable[Job], best: Job | None) -> str
     window = {"x": LEFT - 6, "y": _TOP, "width": RIGHT - LEFT + 12, "height": _BOTTOM - _TOP}
     view_box = " ".join(f"{edge:.0f}" for edge in window.values())
     body = [*_axes(metric, across, up), tag("svg", *lines, **window, viewBox=view_box)]
-    best_words = [] if best is None else [f"best: trial {best.number}, {metric} {show_number(best.best)}"]
+    best_text = [] if best is None else [f"best: trial {best.number}, {metric} {show_number(best.best)}"]
     kinds = {_class(job) for job in chosen if job is not best}
-    keys = [("line", "best", text) for text in best_words] + [
+    keys = [("line", "best", text) for text in best_text] + [
         ("line", kind, text) for kind, text in _LEGEND.items() if kind in kinds
     ]
-    caption = _left_out(len(reporting), len(telling), len(chosen), metric, span)
-    description = ". ".join([f"{metric} against step for {count(len(chosen), 'trial')}", *best_words, caption])
+    caption = _omitted(len(reporting), len(plottable), len(chosen), metric, span)
+    description = ". ".join([f"{metric} against step for {count(len(chosen), 'trial')}", *best_text, caption])
     return figure("curves", _HEADING, description, _HEIGHT, body, legend(keys), caption)
 
 
 def choose(spec: RunSpec, jobs: Sequence[Job]) -> list[Job]:
-    """All, or of very many the best ones and an even sample of the others."""
+    """All; of very many, the best ones and an even sample of the others."""
     if len(jobs) <= BEST_SHOWN + OTHERS_SHOWN:
         return list(jobs)
     ranked = sorted(jobs, key=lambda job: spec.rank(job.best))
@@ -73,7 +73,7 @@ def choose(spec: RunSpec, jobs: Sequence[Job]) -> list[Job]:
 
 
 def span_of(values: Sequence[float], spec: RunSpec) -> Span:
-    """Log where values are positive and span more than two decades; cut where a few lie far off on the bad side."""
+    """Log where values are positive and span more than two decades; cut where a few are outliers on the bad side."""
     shown = _without_outliers(values, spec)
     low, high = min(shown), max(shown)
     cut = len(shown) < len(values)
@@ -89,7 +89,7 @@ def span_of(values: Sequence[float], spec: RunSpec) -> Span:
 
 
 def _without_outliers(values: Sequence[float], spec: RunSpec) -> Sequence[float]:
-    """All, unless the worst lies many times as far from the usual ones as those lie from the best."""
+    """All, unless the worst is much further from the 95th percentile than that is from the best."""
     log = _spans_decades(min(values), max(values))
     sign = 1.0 if spec.direction == "minimize" else -1.0
     badness = [sign * (math.log10(value) if log else value) for value in values]
@@ -114,7 +114,7 @@ def _class(job: Job) -> str:
 
 
 def _best_last(jobs: Sequence[Job], best: Job | None) -> list[Job]:
-    """What is drawn later lies on top."""
+    """Later ones are drawn on top."""
     return sorted(jobs, key=lambda job: (job is best, _class(job) == "going"))
 
 
@@ -127,7 +127,7 @@ def _axes(metric: str, across: AxisScale, up: AxisScale) -> Iterator[str]:
 
 
 def _curve(spec: RunSpec, job: Job, class_: str, across: AxisScale, up: AxisScale) -> str:
-    told = f"trial {job.number}, {job.status}: {spec.metric} {show_number(job.best)}, {show_config(job.config)}"
+    title = f"trial {job.number}, {job.status}: {spec.metric} {show_number(job.best)}, {show_config(job.config)}"
     runs = [thin(run, _COLUMN_PX) for run in _unbroken(job, across, up)]
     dots = [run[0] for run in runs if len(run) == 1]
     if class_ == "best" and job.best in job.values:
@@ -136,11 +136,11 @@ def _curve(spec: RunSpec, job: Job, class_: str, across: AxisScale, up: AxisScal
     radius = 4.5 if class_ == "best" else 2.2
     marks = [tag("path", d=path, class_=class_)] if path else []
     marks += [tag("circle", cx=x, cy=y, r=radius, class_=f"{class_} dot") for x, y in dots]
-    return tag("g", tag("title", words(shortened(told, 240))), *marks)
+    return tag("g", tag("title", escaped(shortened(title, 240))), *marks)
 
 
 def _unbroken(job: Job, across: AxisScale, up: AxisScale) -> Iterator[list[Point]]:
-    """The curve in pixels, in pieces: a value that is no number leaves a gap."""
+    """The curve in pixels, in pieces: NaN leaves a gap."""
     piece: list[Point] = []
     for step, value in zip(job.steps, job.values, strict=True):
         if _drawable(value):
@@ -152,13 +152,13 @@ def _unbroken(job: Job, across: AxisScale, up: AxisScale) -> Iterator[list[Point
         yield piece
 
 
-def _left_out(reporting: int, telling: int, shown: int, metric: str, span: Span) -> str:
+def _omitted(reporting: int, plottable: int, shown: int, metric: str, span: Span) -> str:
     notes = []
-    if shown < telling:
-        notes.append(f"{shown} of {telling:,} trials: the {BEST_SHOWN} best, and an even sample of the others")
-    if telling < reporting:
-        notes.append(f"{count(reporting - telling, 'trial')} never reported a number for {metric}")
+    if shown < plottable:
+        notes.append(f"{shown} of {plottable:,} trials: the {BEST_SHOWN} best, and an even sample of the others")
+    if plottable < reporting:
+        notes.append(f"{count(reporting - plottable, 'trial')} never reported a number for {metric}")
     if span.cut:
-        notes.append(f"a few values of {metric} lie far beyond the edge and are cut off")
+        notes.append(f"a few values of {metric} are outliers and are cut off")
     text = "; ".join(notes)
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -1,4 +1,4 @@
-"""How long machines live, as a picture of its own: the share that is gone by each age, as seen and as fitted."""
+"""Plot of machine lifetimes: the cumulative fraction preempted by each age, empirical and fitted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from shoestring.report.plots import axes
 from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, STYLE, WIDTH
-from shoestring.report.plots.svg import Point, label, line_path, shortened, step_path, tag, thin, words
+from shoestring.report.plots.svg import Point, escaped, label, line_path, shortened, step_path, tag, thin
 
 _TOP, _PANEL, _GAP = 70.0, 300.0, 90.0
 """Pixels above the first panel, of each panel, and between two."""
 _PLOT_RIGHT = 580.0
-"""Names of the lines stand to the right of it."""
+"""Names of the lines are to the right of it."""
 _LINE, _LONGEST_NAME = 18.0, 26
 _COLOURS = ("#0b63ce", "#c0392b", "#2a7f62", "#946600", "#8a4f7d", "#2b9aa8", "#d6409f", "#5d6670")
 _THIN, _THICK = "1.2", "1.8"
@@ -21,15 +21,15 @@ _THIN, _THICK = "1.2", "1.8"
 
 @dataclass(frozen=True)
 class SurvivalLine:
-    """A share over ages in seconds, from left to right."""
+    """A fraction over ages in seconds, from left to right."""
 
     name: str
-    """Empty: it belongs to another line of its colour, which is named."""
+    """Empty: it belongs to the named line of the same colour."""
     points: Sequence[Point]
     colour: int | None = None
-    """None is ink."""
+    """None: the text colour."""
     counted: bool = False
-    """What was counted goes in steps, what was fitted is a curve."""
+    """An empirical curve is drawn in steps, a fitted one smooth."""
     dashed: bool = False
 
 
@@ -40,14 +40,14 @@ class Panel:
 
 
 def lifetimes_picture(title: str, panels: Sequence[Panel]) -> str:
-    """An SVG file, one panel below the other, in the manner of Figures 2 and 3 of SciSpot."""
+    """An SVG file, one panel below the other, like Figures 2 and 3 of SciSpot."""
     height = _TOP + len(panels) * _PANEL + (len(panels) - 1) * _GAP + 50.0
     body = [label(LEFT, 24, title, "name")]
     for index, panel in enumerate(panels):
         body += _panel(panel, _TOP + index * (_PANEL + _GAP))
     return tag(
         "svg",
-        tag("title", words(title)),
+        tag("title", escaped(title)),
         tag("style", STYLE),
         tag("rect", x=0, y=0, width=WIDTH, height=height, style="fill: var(--paper)"),
         *body,

@@ -8,10 +8,12 @@ putting or dropping twice is the same as once. Standard library only (and `Check
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
 import shutil
+import socket
 import stat
 import time
 import uuid
@@ -22,6 +24,10 @@ from typing import Protocol
 from shoestring.errors import CheckpointMissing, StorageError
 from shoestring.kernel.types import CheckpointRef, JobId, SegmentId
 from shoestring.storage.checkpoints.folder_copy import Damaged, Manifest, copy_in, copy_out, stats, sync_folder
+
+
+STALE_S = 3600.0
+"""What was not written to for so long is a leftover, where nothing better tells."""
 
 
 class CheckpointStore(Protocol):
@@ -58,9 +64,11 @@ class DirectoryStore:
                 return saved
         if not source.is_dir():
             raise StorageError(f"nothing to save for job {job!r} at step {step}: {source} is not a folder")
-        partial = self.root / ".partial" / uuid.uuid4().hex
+        partial = self.root / ".partial" / f"{uuid.uuid4().hex}@{_this_host()}"
+        lock = None
         try:
             partial.mkdir(parents=True)
+            lock = _locked(partial)
             manifest = copy_in(source, partial / "files")
             name = f"{job}/{step:06d}-{segment or manifest.digest[:16]}"
             _write_manifest(partial, job, step, manifest)
@@ -69,6 +77,8 @@ class DirectoryStore:
             raise _explained(error, f"save job {job!r} at step {step} in {self.root}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
 
     def get(self, ref: CheckpointRef, into: Path) -> None:
         if into.is_dir() and any(into.iterdir()):
@@ -106,19 +116,23 @@ class DirectoryStore:
         found = [ref for ref in map(self._ref, names) if ref is not None]
         return sorted(found, key=lambda ref: (ref.job, ref.step, ref.name))
 
-    def sweep(self, keep: Iterable[CheckpointRef] | None = None, *, older_than_s: float = 3600.0) -> tuple[str, ...]:
+    def sweep(self, keep: Iterable[CheckpointRef] | None = None, *, older_than_s: float = STALE_S) -> tuple[str, ...]:
         """Remove what nobody will ask for: leftovers of killed puts and, given `keep`, all checkpoints not in it.
 
         Only what was last written longer than `older_than_s` ago: another worker may be in the middle of a put, or
-        its report of one still under way.
+        its report of one still under way. A put of this host whose process is gone is removed at once.
         """
         before = time.time() - older_than_s
-        doomed = [f".partial/{name}" for name in _children(self.root / ".partial")]
+        partials = [f".partial/{name}" for name in _children(self.root / ".partial")]
+        abandoned = {name for name in partials if _is_abandoned(self.root / name)}
+        doomed = list(partials)
         if keep is not None:
             kept = {ref.name for ref in keep}
             doomed += [name for name in self._names() if name not in kept]
         old = tuple(
-            name for name in doomed if max((s.st_mtime for s in stats(self.root / name)), default=before) <= before
+            name
+            for name in doomed
+            if name in abandoned or max((s.st_mtime for s in stats(self.root / name)), default=before) <= before
         )
         try:
             for name in old:
@@ -181,6 +195,42 @@ class DirectoryStore:
         except FileNotFoundError:
             return
         shutil.rmtree(dropped, ignore_errors=True)
+
+
+_LEAST_AGE_S = 1.0
+"""A put locks its folder a moment after it has made it: a younger one may not be locked yet."""
+
+
+def _this_host() -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())
+
+
+def _locked(partial: Path) -> int | None:
+    """Hold the folder of a put while its process is alive: the kernel lets go of it after any death. None where the
+    file system has no locks; then only age tells a leftover."""
+    folder = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(folder)
+        return None
+    return folder
+
+
+def _is_abandoned(partial: Path) -> bool:
+    """Is the process of this put known to be gone? Locks are only trusted on the host that took them."""
+    if partial.name.partition("@")[2] != _this_host():
+        return False
+    try:
+        if time.time() - partial.stat().st_mtime < _LEAST_AGE_S:
+            return False
+        lock = _locked(partial)
+    except OSError:
+        return False
+    if lock is None:
+        return False
+    os.close(lock)
+    return True
 
 
 _WORD = re.compile(r"[A-Za-z0-9_+=@,-][A-Za-z0-9_+=@,.-]*")

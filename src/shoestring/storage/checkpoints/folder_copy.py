@@ -1,7 +1,7 @@
-"""Folders copied file by file with a hash of every byte: what a checkpoint is made of and verified by.
+"""Copies of folders with a hash of every file: how a checkpoint is saved and verified.
 
 Standard library only: it runs beside the user's code. Regular files, folders and links within the folder are copied;
-anything else (a link that leads out, a socket) could not be given back on another machine and is an error.
+anything else (a link that leads out, a socket) could not be restored on another machine and is an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Raises ValueError for anything but a manifest whose names all stay inside."""
+        """Raises ValueError unless it is a manifest whose names all stay inside the folder."""
         try:
             plain = json.loads(text)
             files = {str(name): (int(size), str(digest)) for name, (size, digest) in plain["files"].items()}
@@ -71,7 +71,7 @@ def stays_inside(name: str) -> bool:
 
 
 def copy_in(source: Path, target: Path) -> Manifest:
-    """Copy a folder and say what it held; on return every byte of the copy is on the disk."""
+    """Copy a folder and return its manifest; on return every byte of the copy is on disk."""
     root = os.path.realpath(source)
     files: dict[str, tuple[int, str]] = {}
     links: dict[str, str] = {}
@@ -84,7 +84,7 @@ def copy_in(source: Path, target: Path) -> Manifest:
             if os.path.commonpath((root, leads_to)) != root:
                 raise StorageError(
                     f"{entry.path} is a link that leads out of the checkpoint, to {leads_to}",
-                    hint="save a copy of the file: the link would lead nowhere on another machine",
+                    hint="save a copy of the file: the link would be broken on another machine",
                 )
             links[name] = os.path.relpath(leads_to, os.path.dirname(entry.path))
             os.symlink(links[name], place)
@@ -128,7 +128,7 @@ def sync_folder(path: Path) -> None:
 
 
 def stats(path: Path) -> Iterator[os.stat_result]:
-    """Of a folder and all that is in it. What vanishes meanwhile, dropped by another process, is left out."""
+    """Of a folder and everything in it. Files that another process removes meanwhile are left out."""
     for folder, _, names in os.walk(path):
         for place in (folder, *(os.path.join(folder, name) for name in names)):
             with suppress(FileNotFoundError):
@@ -146,7 +146,7 @@ def _walk(folder: str, above: str = "") -> Iterator[tuple[str, os.DirEntry[str]]
 
 
 def _copy_file(source: str, target: Path, *, sync: bool) -> tuple[int, str]:
-    """Size and SHA-256 of what was copied, taken from the very bytes that were written."""
+    """Size and SHA-256 of the copy, computed from the bytes that were written."""
     digest, size = hashlib.sha256(), 0
     buffer = memoryview(bytearray(_CHUNK_BYTES))
     with open(source, "rb", buffering=0) as reading, open(target, "xb") as writing:
@@ -155,7 +155,7 @@ def _copy_file(source: str, target: Path, *, sync: bool) -> tuple[int, str]:
             writing.write(buffer[:count])
             size += count
         writing.flush()
-        # Programs among the files stay programs; whatever they forbid, we must be able to read and remove them.
+        # Executable files stay executable; whatever their mode, we must be able to read and remove them.
         os.fchmod(writing.fileno(), stat.S_IMODE(os.fstat(reading.fileno()).st_mode) | 0o600)
         if sync:
             os.fsync(writing.fileno())

@@ -1,4 +1,4 @@
-"""WriterLock: one live controller per journal, by a lock that the kernel itself takes back from a killed process."""
+"""WriterLock: one live controller per journal, by a lock that the operating system releases when its process dies."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class WriterLock:
                 ) from error
             raise JournalTaken(
                 f"{holder} is running this study: it holds {journal}",
-                hint="wait for it, or stop it first (shoestring stop); to look only, use shoestring status or report",
+                hint="wait for it, or stop it first (shoestring stop); to read only, use shoestring status or report",
             ) from error
-        with suppress(OSError):  # on a full disk the lock holds all the same, only its holder has no name
+        with suppress(OSError):  # on a full disk the lock still holds, only without the name of its holder
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         _held.add(self)
@@ -53,10 +53,10 @@ class WriterLock:
             self._fd = -1
 
 
-def _let_go_in_child() -> None:
-    # A forked child shares the lock; left open there, it would outlive a controller that gets kill -9.
+def _release_in_child() -> None:
+    # A forked child shares the lock; left open there, it would outlive a controller killed with kill -9.
     for lock in list(_held):
         lock.release()
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_release_in_child)

@@ -1,9 +1,9 @@
 """The journal: what happened and what was decided, entry by entry. A run is the fold of it and nothing else.
 
-Laws every journal keeps, and `shoestring.testing.journal_suite` checks:
-an entry is recorded whole or not at all; entries are numbered from 1 without a gap; what was appended with `wait` is
-still there after kill -9, with all that came before it; an append that raises has recorded nothing of its entry; a
-controller that lost its journal to another one gets JournalTaken; damage is named by its entry, never guessed over.
+Laws of every journal, checked by `shoestring.testing.journal_suite`:
+an entry is recorded whole or not at all; entries are numbered from 1 without a gap; what was appended with `wait`
+survives kill -9, with all entries before it; an append that raises has recorded nothing of its entry; a controller that
+lost its journal to another one gets JournalTaken; damage is reported with the number of its entry, never skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoestring.kernel.history import Entry
 
 
 class JournalReader(Protocol):
-    """A look at a run that somebody else may be driving."""
+    """Read access to a run, which another process may be driving."""
 
     def read(self) -> Iterator[Entry]:
         """All entries in order. At a damaged one: those before it first, then JournalDamaged."""
@@ -29,7 +29,7 @@ class Journal(JournalReader, Protocol):
 
     @property
     def epoch(self) -> int:
-        """Which holder of this journal we are: 1 for the first, then one more with every opening."""
+        """The number of this holder of the journal: 1 for the first, one more with every opening."""
         ...
 
     def append(self, entry: Entry, *, wait: bool) -> None:

@@ -1,8 +1,8 @@
 """SqliteJournal: one file, one writer, any number of readers that never make it wait.
 
-Entries go to disk in groups, each by one statement that also checks the epoch. A group is written when an append asks
-to wait, on `sync()`, or when it has grown old or long enough; age is looked at when an entry is appended, so there is
-no thread. Reports are most of the traffic, hence how little is done for an entry on its own.
+Entries go to disk in groups, each by one statement that also checks the epoch. A group is written when an append
+waits, on `sync()`, or when it is old or long enough; its age is checked when an entry is appended, so there is no
+thread. Reports are most of the traffic, hence the little work per entry.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ON CONFLICT (first) DO UPDATE SET
     epoch = CASE WHEN epoch = excluded.epoch AND lines IS NULL THEN epoch END,
     lines = excluded.lines, checks = excluded.checks, link = excluded.link
 """
-"""Turns the blank at the end into a group and puts a new blank behind it. If the blank is another controller's, or was
-filled by one, the epoch comes out as NULL, which the table forbids: the statement fails as a whole."""
+"""Turns the blank at the end into a group and adds a new blank after it. If the blank is another controller's, or was
+filled by one, the epoch becomes NULL, which the table forbids: the statement fails as a whole."""
 
 
 class SqliteJournal(SqliteReader):
@@ -51,12 +51,12 @@ class SqliteJournal(SqliteReader):
 
     @classmethod
     def open(cls, path: str | Path, *, survives_power_loss: bool = True) -> Self:
-        """Take the journal for writing, making it if there is none.
+        """Open the journal for writing, creating it if there is none.
 
-        With `survives_power_loss` a waiting append ends with the disk's word (synchronous=FULL: 0.3 ms here, half of
-        it CPU). Without (NORMAL: 0.03 ms) it survives kill -9, and a power cut costs the last entries at most, never
-        the order. That is enough where machines and jobs are processes of this computer: they are gone with the power
-        too. It is not where a forgotten lease goes on costing money.
+        With `survives_power_loss` a waiting append returns once the disk confirms it (synchronous=FULL: 0.3 ms here,
+        half of it CPU). Without (NORMAL: 0.03 ms) it survives kill -9, and a power cut costs the last entries at most,
+        never the order. That is enough where machines and jobs are processes of this computer: a power cut ends them
+        too. It is not where a forgotten lease keeps costing money.
         """
         path = Path(path)
         try:
@@ -85,7 +85,7 @@ class SqliteJournal(SqliteReader):
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> SqliteReader:
-        """For looking only: takes no lock and no epoch."""
+        """For reading only: takes no lock and no epoch."""
         path = Path(path)
         return SqliteReader(path, sqlite_file.connect(path, readonly=True))
 
@@ -111,7 +111,7 @@ class SqliteJournal(SqliteReader):
         try:
             self.sync()
         except BaseException:
-            if lines:  # what the caller is told was not recorded must not slip in with a later group
+            if lines:  # an entry reported as not recorded must not be written with a later group
                 lines.pop()
             raise
 
@@ -127,8 +127,8 @@ class SqliteJournal(SqliteReader):
             self._recorded(after, link)
         except sqlite3.IntegrityError as error:
             raise JournalTaken(
-                f"another controller took over {self.path}: this one (epoch {self.epoch}) can write no more",
-                hint="leave the run to the other one; nothing that was recorded is lost",
+                f"another controller took over {self.path}: this one (epoch {self.epoch}) can no longer write",
+                hint="leave the run to the other one; no recorded entry is lost",
             ) from error
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "write to") from error
@@ -138,7 +138,7 @@ class SqliteJournal(SqliteReader):
             raise
 
     def close(self) -> None:
-        """Write what is left and let the journal go; safe to call twice."""
+        """Write what is left and release the journal; safe to call twice."""
         try:
             self.sync()
         finally:
@@ -151,13 +151,13 @@ class SqliteJournal(SqliteReader):
         self._lines.clear()
 
     def _take(self) -> tuple[int, int, bytes]:
-        """Make the blank at the end ours: its new epoch, its place, and the link of the last group."""
+        """Claim the blank at the end: its new epoch, its position, and the link of the last group."""
         try:
             rows = self._connection.execute(_TAKE_THE_BLANK).fetchall()
         except sqlite3.Error as error:
             raise sqlite_file.explained(error, self.path, "write to") from error
         if rows:
             return rows[0]  # type: ignore[no-any-return]
-        for _ in super().read():  # raises, with the name of the entry that is missing
+        for _ in super().read():  # raises, with the number of the missing entry
             pass
         raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")

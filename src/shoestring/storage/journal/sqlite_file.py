@@ -1,4 +1,4 @@
-"""The SQLite file under a journal: how one is made, recognised and opened, and what its errors mean in words."""
+"""The SQLite file under a journal: how it is created, recognised and opened, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from shoestring.errors import JournalDamaged, StorageError
 
-APPLICATION_ID = 0x53484F45  # "SHOE" at byte 68 of the file: `file` and we can tell a journal from any other database
+APPLICATION_ID = 0x53484F45  # "SHOE" at byte 68 of the file: tells a journal from any other database
 FORMAT = 2
 PAGE_BYTES = 2048
-"""A commit writes whole pages, and a usual group is about 2 kB: with SQLite's own 4 kB it takes a third more CPU."""
+"""A commit writes whole pages, and a usual group is about 2 kB: SQLite's default of 4 kB takes a third more CPU."""
 
 _SCHEMA = f"""
 PRAGMA page_size = {PAGE_BYTES};
@@ -29,17 +29,17 @@ COMMIT;
 `link` chains it to all groups before it.
 
 The last row is blank (`lines` is NULL): the place of the next group, with the link of the last one and the epoch of the
-controller that may fill it. Filling it and adding the next blank is one statement, and no row is taken away, so groups
-missing at the end are noticed: what is left does not end with a blank, or with one that does not follow."""
+controller that may fill it. Filling it and adding the next blank is one statement, and no row is ever deleted, so
+missing groups at the end are detected: the rest does not end with a blank, or with one that does not follow."""
 
 
 def create(path: Path) -> None:
-    """Make a new journal appear whole: an empty or half-made file is then always damage, never a beginning."""
+    """Create a new journal atomically: an empty or partial file is then always damage, never a new journal."""
     log = Path(f"{path}-wal")
-    if log.exists():  # SQLite would play the log of the lost file into the new one
+    if log.exists():  # SQLite would apply the log of the lost file to the new one
         raise JournalDamaged(
             f"the journal {path} is gone, but its log {log.name} is still there",
-            hint="put the file back, or remove the log too to begin anew",
+            hint="put the file back, or remove the log too to start a new run",
         )
     unfinished = path.with_name(path.name + ".new")
     try:
@@ -68,24 +68,22 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
     if not path.exists():
         raise StorageError(f"there is no journal at {path}", hint="check the path, or start a run first")
     if path.stat().st_size == 0:
-        raise JournalDamaged(f"{path} is empty: what it held is gone", hint="restore it, or remove it to begin anew")
+        raise JournalDamaged(f"{path} is empty: its entries are lost", hint="restore it, or remove it to start anew")
     uri = f"file:{quote(str(path.absolute()))}?mode={'ro' if readonly else 'rw'}"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
         try:
             _recognise(connection, path)
         except sqlite3.OperationalError:
-            # SQLite wants to write its index of the log even to read; with no log there is nothing to index, and in a
-            # folder we cannot write to (an archive, a read-only mount) the file can be taken as it is.
+            # SQLite writes its index of the log even to read; without a log there is nothing to index, and in a folder
+            # we cannot write to (an archive, a read-only mount) the file can be read as it is.
             connection.close()
             if not readonly or Path(f"{path}-wal").exists():
                 raise
             connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
             _recognise(connection, path)
-    except UnicodeDecodeError as error:  # SQLite quotes the damaged part of a schema as it is
-        raise JournalDamaged(
-            f"{path} is damaged: it does not say what is in it", hint="restore it from a copy"
-        ) from error
+    except UnicodeDecodeError as error:  # SQLite quotes the damaged bytes of a schema unchanged
+        raise JournalDamaged(f"{path} is damaged: its schema cannot be read", hint="restore it from a copy") from error
     except sqlite3.Error as error:
         raise explained(error, path, "open") from error
     return connection
@@ -95,9 +93,7 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute(
-            "SELECT name FROM sqlite_master"
-        ).fetchall()  # a damaged schema is told here and nowhere else
+        connection.execute("SELECT name FROM sqlite_master").fetchall()  # only this detects a damaged schema
         if application == APPLICATION_ID and version == FORMAT:
             return
     except BaseException:
@@ -110,7 +106,9 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
     raise StorageError(
         f"{path} was written by {'a newer' if newer else 'an older'} shoestring"
         f" (format {version}; this one knows {FORMAT})",
-        hint="pip install --upgrade shoestring" if newer else "go on with the version that wrote it, or begin anew",
+        hint="pip install --upgrade shoestring"
+        if newer
+        else "resume with the version that wrote it, or start a new run",
     )
 
 
@@ -120,17 +118,17 @@ def explained(error: sqlite3.Error, path: Path, doing: str) -> StorageError:
     if code == sqlite3.SQLITE_FULL:
         return StorageError(
             f"the disk is full: cannot {doing} the journal {path}",
-            hint="free some space and give the same command again; everything recorded before is safe",
+            hint="free some space and run the same command again to resume; everything recorded before is safe",
         )
     if code == sqlite3.SQLITE_NOTADB:
         return JournalDamaged(f"{path} is not a journal: {error}", hint="check the path, or restore the file")
     if code == sqlite3.SQLITE_CORRUPT:
         return JournalDamaged(f"{path} is damaged: {error}", hint="restore it from a copy")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StorageError(f"cannot {doing} the journal {path}: {error}", hint="check who may read and write there")
+        return StorageError(f"cannot {doing} the journal {path}: {error}", hint="check the permissions there")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StorageError(
-            f"cannot {doing} the journal {path}: another program keeps it locked",
-            hint="close the program that has it open (an SQLite browser?) and give the same command again",
+            f"cannot {doing} the journal {path}: another program holds a lock on it",
+            hint="close the program that has it open (an SQLite browser?) and run the same command again",
         )
     return StorageError(f"cannot {doing} the journal {path}: {error}", hint="check the disk")

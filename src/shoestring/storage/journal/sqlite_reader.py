@@ -21,7 +21,7 @@ from shoestring.kernel.history import Entry
 from shoestring.storage.journal import sqlite_file
 
 _BATCH = 50
-_RESTORE = "restore the journal from a copy; the entries before this one are sound"
+_RESTORE = "restore the journal from a copy; the entries before this one are intact"
 _COLUMNS = "first, epoch, lines, checks, link"
 
 Row = tuple[int, int, bytes | None, bytes | None, bytes]
@@ -30,7 +30,7 @@ Row = tuple[int, int, bytes | None, bytes | None, bytes]
 
 @dataclass
 class Mark:
-    """How far a reader has come: the last group it has read whole, its last entry and its link."""
+    """The position of a reader: the last group it has read whole, its last entry and its link."""
 
     row: int = 0
     seq: int = 0
@@ -38,12 +38,12 @@ class Mark:
 
 
 def with_measured(turn: bytes, meta: dict[str, float]) -> bytes:
-    """The line of an entry that has measured times. JSON escapes tabs, and line ends too, so both can part things."""
+    """The line of an entry that has measured times. JSON escapes tabs and line ends, so both can be separators."""
     return b"%b\t%b" % (turn, msgspec.json.encode(meta))
 
 
 def checksums(first: int, lines: Sequence[bytes]) -> bytes:
-    """One for each line, to tell which one is damaged; a line in the place of another does not pass either."""
+    """One for each line, to find the damaged one; a line in the place of another does not match either."""
     return pack(f"<{len(lines)}I", *map(crc32, lines, count(first)))
 
 
@@ -63,7 +63,7 @@ class SqliteReader:
         return self.read_on(Mark())
 
     def read_on(self, mark: Mark) -> Iterator[Entry]:
-        """The entries after the mark, which comes along. For those who have read the rest, and want what is new.
+        """The entries after the mark, which moves along: for a reader that has read the rest and needs the new ones.
 
         In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
         end = self._end()
@@ -78,15 +78,15 @@ class SqliteReader:
                 mark.row, mark.seq, mark.link = row[0], seq, row[4]
         seq, link = mark.seq, mark.link
         if end is None:
-            raise self._damaged(seq + 1, "is missing: nothing says that the journal ends before it")
+            raise self._damaged(seq + 1, "is missing: the journal has no end mark before it")
         if seq + 1 < end[0]:
             raise self._damaged(seq + 1, f"is missing: the journal should end with entry {end[0] - 1}")
         if end != (seq + 1, link):
             raise self._damaged(seq, "is not the one the journal ended with")
 
     def mark_before(self, seq: int) -> Mark:
-        """Where to read on to get this entry and those after it: the end of the group before its own. What comes
-        before is taken as it is."""
+        """The mark from which to read this entry and those after it: the end of the group before its own. Earlier
+        entries are not checked."""
         sql = "SELECT first, link FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 2"
         try:
             rows = self._connection.execute(sql, (seq,)).fetchall()
@@ -109,7 +109,7 @@ class SqliteReader:
         self.close()
 
     def _end(self) -> tuple[int, bytes] | None:
-        """The number of the next entry and the link of the last group, unless the blank row that says so is gone."""
+        """The number of the next entry and the link of the last group; None if the blank row with them is gone."""
         try:
             row = self._connection.execute(f"SELECT {_COLUMNS} FROM groups ORDER BY first DESC LIMIT 1").fetchone()
         except sqlite3.Error as error:
@@ -119,7 +119,7 @@ class SqliteReader:
         return row[0], row[4]
 
     def _batch(self, after: int, end: tuple[int, bytes] | None) -> list[Row | sqlite3.Error]:
-        """The next rows before the end and, if something stopped us from getting more of them, what it was."""
+        """The next rows before the end and, if an error prevented reading more of them, the error."""
         sql = f"SELECT {_COLUMNS} FROM groups WHERE first > ? AND first < ? ORDER BY first LIMIT ?"
         rows: list[Row | sqlite3.Error] = []
         try:
@@ -129,7 +129,7 @@ class SqliteReader:
         return rows
 
     def _checked(self, row: Row, expected: int, before: bytes) -> Iterator[Entry]:
-        """The entries of a group. If it is not what was written, those before the first one to blame."""
+        """The entries of a group. If it is not what was written, those before the first damaged one."""
         first, epoch, text, checks, link = row
         if first != expected:
             raise self._damaged(expected, "is missing")
@@ -138,14 +138,14 @@ class SqliteReader:
         if not (isinstance(epoch, int) and isinstance(text, bytes) and isinstance(checks, bytes)):
             raise self._damaged(first, "is not what was written")
         lines = text.split(b"\n")
-        sound = len(lines)
+        intact = len(lines)
         damage = ""
         if chained(before, first, epoch, text, checks) != link:
-            sound, damage = _diagnosed(first, lines, checks)
-        for seq, line in enumerate(lines[:sound], first):
+            intact, damage = _diagnosed(first, lines, checks)
+        for seq, line in enumerate(lines[:intact], first):
             yield self._entry(seq, line)
         if damage:
-            raise self._damaged(first + sound, damage)
+            raise self._damaged(first + intact, damage)
 
     def _entry(self, seq: int, line: bytes) -> Entry:
         body, _, meta = line.partition(b"\t")
@@ -172,6 +172,6 @@ def _diagnosed(first: int, lines: Sequence[bytes], checks: bytes) -> tuple[int, 
             return index, "is not what was written: it was changed or moved"
     if len(now) < len(checks):
         return len(lines), "is missing"
-    # Each line agrees with its checksum, so it is the group that was moved, or a line together with its checksum.
+    # Each line matches its checksum, so the group was moved, or a line together with its checksum.
     last = first + len(lines) - 1
     return 0, f"is not what was written, or another one of its group, which ends with entry {last}"

@@ -1,7 +1,7 @@
-"""Where slow questions are answered: in a process beside the controller, which stays awake for notices, or right here.
+"""Background tasks: slow computations in a subprocess, so that the controller can react to notices, or in this process.
 
-The process is our own child, spoken to in JSON lines: nothing is pickled, and the user's script is not imported again,
-as a process pool would do. It ends when the controller does.
+The subprocess is our own child and exchanges JSON lines: nothing is pickled, and the user's script is not imported
+again, as a process pool would do. It ends when the controller does.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ class TaskResult(NamedTuple):
 
 
 class BackgroundTasks(Protocol):
-    def ask(self, think: Think) -> None: ...
+    def submit(self, think: Think) -> None: ...
 
     def ready(self) -> list[TaskResult]:
-        """What has been answered since the last look."""
+        """The results since the last call."""
         ...
 
     def close(self) -> None: ...
 
 
 class InProcessTasks:
-    """One after the other, in this process, when looked for: a debugger gets into them."""
+    """One after the other, in this process, when `ready` is called: a debugger can step into them."""
 
     def __init__(self) -> None:
-        self._asked: deque[Think] = deque()
+        self._waiting: deque[Think] = deque()
 
-    def ask(self, think: Think) -> None:
-        self._asked.append(think)
+    def submit(self, think: Think) -> None:
+        self._waiting.append(think)
 
     def ready(self) -> list[TaskResult]:
-        return [_think(self._asked.popleft())] if self._asked else []
+        return [_run(self._waiting.popleft())] if self._waiting else []
 
     def close(self) -> None:
-        self._asked.clear()
+        self._waiting.clear()
 
 
 class SubprocessTasks:
-    """One process, started at the first question; one question at a time, the others wait here."""
+    """One subprocess, started with the first task; it runs one task at a time, the others wait here."""
 
     def __init__(self) -> None:
         self._waiting: deque[Think] = deque()
         self._under_way: Think | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._heard = b""
+        self._buffer = b""
 
-    def ask(self, think: Think) -> None:
+    def submit(self, think: Think) -> None:
         self._waiting.append(think)
         self._next()
 
@@ -72,18 +72,18 @@ class SubprocessTasks:
             chunk = os.read(self._process.stdout.fileno(), 1 << 20)
         except BlockingIOError:
             return []
-        self._heard += chunk
-        if chunk and not self._heard.endswith(b"\n"):
+        self._buffer += chunk
+        if chunk and not self._buffer.endswith(b"\n"):
             return []
-        thought = TaskResult(self._under_way.name, error=f"{self._under_way.question}: the thinking process died")
+        result = TaskResult(self._under_way.name, error=f"{self._under_way.question}: the background process died")
         if chunk:
-            said = json.loads(self._heard)
-            thought = TaskResult(self._under_way.name, said.get("answer"), said.get("error", ""))
+            line = json.loads(self._buffer)
+            result = TaskResult(self._under_way.name, line.get("answer"), line.get("error", ""))
         else:
             self.close()
-        self._heard, self._under_way = b"", None
+        self._buffer, self._under_way = b"", None
         self._next()
-        return [thought]
+        return [result]
 
     def _next(self) -> None:
         if self._under_way is not None or not self._waiting:
@@ -105,7 +105,7 @@ class SubprocessTasks:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it died; the next look finds out
+            pass  # it died; the next `ready` finds out
 
     def close(self) -> None:
         if self._process is not None:
@@ -113,12 +113,12 @@ class SubprocessTasks:
             self._process.wait()
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
-                    with suppress(BrokenPipeError):  # a question it did not live to read
+                    with suppress(BrokenPipeError):  # a task it died before reading
                         stream.close()
             self._process = None
 
 
-def _think(think: Think) -> TaskResult:
+def _run(think: Think) -> TaskResult:
     try:
         return TaskResult(think.name, run_task(think.question, think.given))
     except Exception as error:
@@ -126,13 +126,13 @@ def _think(think: Think) -> TaskResult:
 
 
 def main() -> None:
-    """Answer questions until nobody is left to ask them."""
+    """Run tasks until the controller closes the pipe."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not get between the answers
+    os.dup2(2, 1)  # what a library prints must not mix with the results
     for line in sys.stdin:
-        asked = json.loads(line)
-        thought = _think(Think(name=asked["name"], question=asked["question"], given=asked["given"], why="asked"))
-        out.write(json.dumps({"error": thought.error} if thought.error else {"answer": thought.answer}) + "\n")
+        task = json.loads(line)
+        result = _run(Think(name=task["name"], question=task["question"], given=task["given"], why="requested"))
+        out.write(json.dumps({"error": result.error} if result.error else {"answer": result.answer}) + "\n")
         out.flush()
 
 

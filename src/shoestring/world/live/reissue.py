@@ -1,4 +1,4 @@
-"""What a journal leaves to be done: decisions that may not have been carried out, timers that have not fired."""
+"""Orders that a journal leaves pending: decisions that may not have been carried out, timers that have not fired."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PendingOrders:
         self.granted_at: dict[LeaseId, float] = {}
         self.segments: dict[SegmentId, dict[type, d.Decision]] = {}
         self.drops: list[d.DropCheckpoint] = []
-        self.thoughts: dict[str, d.Think] = {}
+        self.background_tasks: dict[str, d.Think] = {}
         self.timers: dict[str, d.WakeAt] = {}
         for entry in entries:
             self._happened(entry.event)
@@ -41,7 +41,7 @@ class PendingOrders:
             case e.CheckpointSaved(segment=segment) if segment in self.segments:
                 self.segments[segment].pop(d.SaveCheckpoint, None)
             case e.ThoughtReady(name=name):
-                self.thoughts.pop(name, None)
+                self.background_tasks.pop(name, None)
             case e.TimerFired(name=name, at=at) if name in self.timers and self.timers[name].at <= at:
                 del self.timers[name]
             case _:
@@ -62,7 +62,7 @@ class PendingOrders:
             case d.DropCheckpoint():
                 self.drops.append(decision)
             case d.Think(name=name):
-                self.thoughts[name] = decision
+                self.background_tasks[name] = decision
             case d.WakeAt(name=name):
                 self.timers[name] = decision
             case _:
@@ -77,9 +77,9 @@ class PendingOrders:
         return request
 
     def orders(self) -> Iterable[d.Decision]:
-        """Everything to be issued again: machines before what runs on them."""
+        """All orders to issue again: machines before what runs on them."""
         for orders in (*self.leases.values(), *self.segments.values()):
             yield from orders.values()
         yield from self.drops
-        yield from self.thoughts.values()
+        yield from self.background_tasks.values()
         yield from self.timers.values()

@@ -1,4 +1,4 @@
-"""Trying again what failed for the moment, without letting anything overtake it on the same lease or segment."""
+"""Retries of decisions that failed transiently, in order: later ones on the same lease or segment wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Stuck:
 
 
 class Retries:
-    """`act` carries a decision out; `give_up` hears of those that cannot be."""
+    """`act` carries a decision out; `give_up` is called for those that cannot be."""
 
     def __init__(self, act: Callable[[Decision], None], give_up: Callable[[Decision, ShoestringError], None]) -> None:
         self._act = act
@@ -37,7 +37,7 @@ class Retries:
             self._stuck[subject] = _Stuck(decision)
 
     def again(self) -> None:
-        """Give everything whose wait is over another try."""
+        """Retry every decision whose wait is over."""
         if not self._stuck:
             return
         now = time.monotonic()
@@ -54,7 +54,7 @@ class Retries:
                 del self._stuck[subject]
 
     def _tried(self, decision: Decision, *, last: bool = False) -> bool:
-        """True when it is over and done with, one way or the other."""
+        """True when it was carried out or given up."""
         try:
             self._act(decision)
         except TransientError as error:
@@ -63,7 +63,7 @@ class Retries:
             self._give_up(decision, error)
         except (BackendError, StorageError) as error:
             self._give_up(decision, error)
-        except OSError as error:  # a full disk, a folder taken away
+        except OSError as error:  # a full disk, a folder that was removed
             self._give_up(decision, PermanentError(f"{error.strerror or error}: {error.filename or 'this machine'}"))
         return True
 

@@ -1,4 +1,4 @@
-"""What people want of a running study: asked in this process (Ctrl-C), or left on file by another (`stop`)."""
+"""User requests to a running study: from this process (Ctrl-C), or left on file by another (`shoestring stop`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from shoestring.world.live.clock import RunClock
 
 _LOOK_EVERY_S = 0.2
 _KEEP_S = 5.0
-"""A wish on file is removed only when its entry in the journal is surely on disk; until then it is known by name."""
+"""A request on file is removed only when its entry in the journal is surely on disk; until then its name is known."""
 
 
-class _Note(msgspec.Struct, frozen=True):
+class _RequestFile(msgspec.Struct, frozen=True):
     wish: Wish
     wall: float
     budget_usd: float | None = None
@@ -29,58 +29,58 @@ class _Note(msgspec.Struct, frozen=True):
 def post_request(
     run_dir: Path, wish: Wish, *, budget_usd: float | None = None, deadline_s: float | None = None
 ) -> None:
-    """Ask something of the controller of this run, whichever process that is, now or later."""
+    """Leave a request for the controller of this run, in any process, now or later."""
     folder = run_dir / "asked"
     folder.mkdir(parents=True, exist_ok=True)
-    note = _Note(wish=wish, wall=time.time(), budget_usd=budget_usd, deadline_s=deadline_s)
-    write_json(folder / f"{uuid.uuid4().hex}.json", note)
+    request = _RequestFile(wish=wish, wall=time.time(), budget_usd=budget_usd, deadline_s=deadline_s)
+    write_json(folder / f"{uuid.uuid4().hex}.json", request)
 
 
 class UserRequests:
     def __init__(self, clock: RunClock, run_dir: Path | None) -> None:
         self._clock = clock
         self._folder = None if run_dir is None else run_dir / "asked"
-        self._asked: deque[UserAsked] = deque()
+        self._pending: deque[UserAsked] = deque()
         self._look_at = 0.0
-        self._noted: dict[Path, tuple[float, UserAsked | None]] = {}
-        """Notes read, when, and what they said."""
+        self._read_files: dict[Path, tuple[float, UserAsked | None]] = {}
+        """Files read: when, and the request in each."""
 
-    def ask(self, wish: Wish, budget_usd: float | None, deadline_s: float | None) -> None:
+    def add(self, wish: Wish, budget_usd: float | None, deadline_s: float | None) -> None:
         """Only adds to a deque, so it may be called from any thread and from a signal handler."""
-        self._asked.append(UserAsked(at=self._clock.now(), wish=wish, budget_usd=budget_usd, deadline_s=deadline_s))
+        self._pending.append(UserAsked(at=self._clock.now(), wish=wish, budget_usd=budget_usd, deadline_s=deadline_s))
 
     def ready(self) -> list[UserAsked]:
         now = time.monotonic()
         if self._folder is not None and now >= self._look_at:
             self._look_at = now + _LOOK_EVERY_S
             self._look(self._folder, now)
-        asked = []
-        while self._asked:
-            asked.append(self._asked.popleft())
-        return asked
+        requests = []
+        while self._pending:
+            requests.append(self._pending.popleft())
+        return requests
 
-    def close(self, unheard: Container[Event]) -> None:
-        """The run has been told, and has written down, all but these: the notes of the others are done with."""
-        for path, (_, asked) in self._noted.items():
-            if asked is not None and asked not in unheard and asked not in self._asked:
+    def close(self, undelivered: Container[Event]) -> None:
+        """All requests but these are recorded in the journal: remove their files."""
+        for path, (_, request) in self._read_files.items():
+            if request is not None and request not in undelivered and request not in self._pending:
                 path.unlink(missing_ok=True)
 
     def _look(self, folder: Path, now: float) -> None:
         for path in sorted(folder.glob("*.json")):
-            if path in self._noted:
-                if now - self._noted[path][0] > _KEEP_S:
+            if path in self._read_files:
+                if now - self._read_files[path][0] > _KEEP_S:
                     path.unlink(missing_ok=True)
-                    del self._noted[path]
+                    del self._read_files[path]
                 continue
-            asked = self._read(path)
-            self._noted[path] = (now, asked)
-            if asked is not None:
-                self._asked.append(asked)
+            request = self._read(path)
+            self._read_files[path] = (now, request)
+            if request is not None:
+                self._pending.append(request)
 
     def _read(self, path: Path) -> UserAsked | None:
         try:
-            note = read_json(path, _Note)
+            request = read_json(path, _RequestFile)
         except (OSError, msgspec.DecodeError):
-            return None  # not a note of ours
-        at = self._clock.at(note.wall)
-        return UserAsked(at=at, wish=note.wish, budget_usd=note.budget_usd, deadline_s=note.deadline_s)
+            return None  # not a file of ours
+        at = self._clock.at(request.wall)
+        return UserAsked(at=at, wish=request.wish, budget_usd=request.budget_usd, deadline_s=request.deadline_s)

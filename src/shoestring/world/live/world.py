@@ -1,4 +1,4 @@
-"""LiveWorld: timers, one backend, slow thoughts and people's wishes, turned into events as they really happen."""
+"""LiveWorld: timers, one backend, background tasks and user requests, turned into events as they happen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_NAP_S = 0.05
 
 @runtime_checkable
 class Forgetful(Protocol):
-    """A backend whose machines end with this process, and which therefore must be told what it once held."""
+    """A backend whose machines end with this process, and which therefore gets its earlier leases on a restart."""
 
     def recall(self, request: d.RequestLease, granted_at: float) -> None: ...
 
@@ -43,23 +43,23 @@ class LiveWorld:
         store: CheckpointStore,
         *,
         run_dir: Path | None = None,
-        thoughts: BackgroundTasks | None = None,
+        background: BackgroundTasks | None = None,
     ) -> None:
-        """`run_dir`: where other processes leave their wishes."""
+        """`run_dir`: where other processes leave user requests."""
         self.backend = backend
         self.clock = clock
         self.feed = feed
         self.trouble: list[str] = []
-        """What could not be done, in words: the reasons for pauses nobody asked for."""
+        """What could not be carried out, one sentence each: the reasons for pauses that no user requested."""
         self._store = store
-        self._thoughts = SubprocessTasks() if thoughts is None else thoughts
-        self._wishes = UserRequests(clock, run_dir)
+        self._background = SubprocessTasks() if background is None else background
+        self._user_requests = UserRequests(clock, run_dir)
         self._retries = Retries(self._act, self._give_up)
         self._queue: deque[e.Event] = deque()
         self._timers: dict[str, d.WakeAt] = {}
         self._heap: list[tuple[float, str]] = []
-        """Times to look at timers; those of moved or void ones are skipped when they come up."""
-        self._strays: set[LeaseId] = set()
+        """Times of timers; entries of moved or cancelled ones are skipped."""
+        self._unknown: set[LeaseId] = set()
         self._nap_s = _SHORTEST_NAP_S
         self._orders: dict[type, Callable[[Any], None]] = {
             d.RequestLease: backend.acquire,
@@ -74,16 +74,16 @@ class LiveWorld:
 
     # -- World ---------------------------------------------------------------------------------------------------------
     def attach(self, past: RecordedEvents) -> None:
-        unfinished = PendingOrders(past.entries)
+        pending = PendingOrders(past.entries)
         if isinstance(self.backend, Forgetful):
-            for lease, granted_at in unfinished.granted_at.items():
-                self.backend.recall(unfinished.prepaid(lease), granted_at)
-        for order in unfinished.orders():
+            for lease, granted_at in pending.granted_at.items():
+                self.backend.recall(pending.prepaid(lease), granted_at)
+        for order in pending.orders():
             self.carry_out(order)
         for lease in self.backend.inventory():
-            if lease not in unfinished.leases:
-                self._strays.add(lease)
-                self._retries.do(d.ReleaseLease(lease=lease, why="the journal knows nothing of it"))
+            if lease not in pending.leases:
+                self._unknown.add(lease)
+                self._retries.do(d.ReleaseLease(lease=lease, why="the journal does not know this lease"))
 
     def next_event(self) -> e.Event:
         while not self._queue:
@@ -103,35 +103,35 @@ class LiveWorld:
             self._timers[decision.name] = decision
             heappush(self._heap, (decision.at, decision.name))
         elif isinstance(decision, d.Think):
-            self._thoughts.ask(decision)
+            self._background.submit(decision)
 
     # -- for the rest of the program -----------------------------------------------------------------------------------
-    def ask(self, wish: e.Wish, *, budget_usd: float | None = None, deadline_s: float | None = None) -> None:
-        """Bring a person's wish into the run. Safe in any thread and in a signal handler."""
-        self._wishes.ask(wish, budget_usd, deadline_s)
+    def request(self, wish: e.Wish, *, budget_usd: float | None = None, deadline_s: float | None = None) -> None:
+        """Add a user request. Safe in any thread and in a signal handler."""
+        self._user_requests.add(wish, budget_usd, deadline_s)
 
     def close(self) -> None:
-        """Let go of what this process holds; machines and user code go on."""
-        self._wishes.close(self._queue)
-        self._thoughts.close()
+        """Close what this process holds; machines and user code keep running."""
+        self._user_requests.close(self._queue)
+        self._background.close()
         self.backend.close()
 
     # -- inside --------------------------------------------------------------------------------------------------------
     def _collect(self) -> None:
-        """Everything that has happened since the last look, in the order it happened."""
+        """All events since the last call, in the order of their times."""
         self._retries.again()
-        found: list[e.Event] = [*self._wishes.ready(), *self.backend.poll()]
-        for thought in self._thoughts.ready():
+        found: list[e.Event] = [*self._user_requests.ready(), *self.backend.poll()]
+        for result in self._background.ready():
             now = self.clock.now()
-            if thought.error:
-                found.append(e.PolicyBroke(at=now, detail=thought.error))
+            if result.error:
+                found.append(e.PolicyBroke(at=now, detail=result.error))
             else:
-                found.append(e.ThoughtReady(at=now, name=thought.name, answer=thought.answer))
-        if self._strays:
-            found = [event for event in found if getattr(event, "lease", None) not in self._strays]
+                found.append(e.ThoughtReady(at=now, name=result.name, answer=result.answer))
+        if self._unknown:
+            found = [event for event in found if getattr(event, "lease", None) not in self._unknown]
         for event in found:
             if type(event) is e.LeaseEnded or type(event) is e.LeaseDenied:
-                self._void(event.lease)
+                self._cancel_timers(event.lease)
         found.extend(self._fired())
         if len(found) > 1:
             found.sort(key=lambda event: event.at)
@@ -148,7 +148,7 @@ class LiveWorld:
                 fired.append(e.TimerFired(at=at, name=name))
         return fired
 
-    def _void(self, lease: LeaseId) -> None:
+    def _cancel_timers(self, lease: LeaseId) -> None:
         for name in [name for name, timer in self._timers.items() if timer.about == lease]:
             del self._timers[name]
 
@@ -161,12 +161,12 @@ class LiveWorld:
         self._orders[type(decision)](decision)
 
     def _give_up(self, decision: d.Decision, error: ShoestringError) -> None:
-        """It cannot be done. The state must not wait for it, and a person has to look: the run pauses."""
+        """It cannot be carried out. The state must not wait for it, and a person has to look: the run pauses."""
         now = self.clock.now()
         sentence = f"{type(decision).__name__}: {error}" + (f" ({error.hint})" if error.hint else "")
         self.trouble.append(sentence)
         if isinstance(decision, d.DropCheckpoint):
-            return  # it takes some space, nothing worse
+            return  # it only takes some disk space
         if isinstance(decision, d.RequestLease):
             self._queue.append(e.LeaseDenied(at=now, lease=decision.lease, reason="quota"))
         elif isinstance(decision, d.StartSegment):

@@ -1,7 +1,7 @@
-"""Measured runs as a workload: what a table says of a configuration on a part of the data is what a trial of it does.
+"""Measured runs as a workload: a trial behaves as the table's row for its configuration and data fraction.
 
-Trials have one step, which takes as long as the run that was measured. Where the table's configurations name machines,
-so do the trials': the time is that of the row, whatever machine the simulator has put the trial on.
+Trials have one step, which takes as long as the measured run. Where the table's configurations name machines, so do the
+trials': the time is that of the row, whatever machine the simulator has put the trial on.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from shoestring.errors import DataError
 from shoestring.kernel.types import Config, Listing, Metrics, Value
 from shoestring.units import show_number
-from shoestring.world.sim.workload import Curve, Passing, Workload
+from shoestring.world.sim.workload import Curve, SnapshotAt, Workload
 
 _Key = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run that somebody did and timed."""
+    """One run that was measured: its time and its metrics."""
 
     config: Config
     fraction: float = 1.0
@@ -28,10 +28,10 @@ class MeasuredRun:
 
 
 def table_workload(runs: Iterable[MeasuredRun], *, checkpoint_gb: float | None = None) -> Workload:
-    """Trials that do as these runs did, of configurations and parts of the data that are among them.
+    """Trials that behave like these runs, for the configurations and data fractions that are among them.
 
-    On its way, a trial can tell what a run on a smaller part came to, after as long as that one took. A parameter of
-    the trial that the table does not name makes no difference.
+    A trial can report the metrics of a run on a smaller fraction as a snapshot, once it has run for as long as that run
+    took. A parameter of the trial that is not in the table is ignored.
     """
     return _Table(runs).workload(1.0, checkpoint_gb)
 
@@ -50,19 +50,19 @@ class _Table:
         if set(run.config) != set(self._names):
             raise DataError(
                 f"runs of one table have different parameters: {', '.join(self._names)} and {', '.join(run.config)}",
-                hint="name the same ones in all of them",
+                hint="give all runs the same parameters",
             )
         if not (0 < run.fraction <= 1 and 0 < run.seconds < float("inf")):
             raise DataError(
-                f"a run on {run.fraction!r} of the data in {run.seconds!r} s cannot have been",
-                hint="the fraction is above 0 and up to 1, and the time is more than 0",
+                f"a run with fraction={run.fraction!r} and seconds={run.seconds!r} is not possible",
+                hint="the fraction must be above 0 and at most 1, the time above 0",
             )
         rows = self._rows.setdefault(run.fraction, {})
         key = self._key(run.config)
         if key in rows:
             raise DataError(
-                f"two runs of {_shown(run.config)} on {show_number(run.fraction)} of the data",
-                hint="keep one of them, or their mean",
+                f"the table has two runs of {_shown(run.config)} on {show_number(run.fraction)} of the data",
+                hint="keep one of them, or give their mean",
             )
         rows[key] = run
 
@@ -74,26 +74,26 @@ class _Table:
         def seconds_per_step(config: Config, _listing: Listing, _slots: int) -> float:
             return self._run(config, fraction).seconds
 
-        def passings(config: Config) -> list[Passing]:
+        def snapshots(config: Config) -> list[SnapshotAt]:
             own, key = self._run(config, fraction), self._key(config)
-            smaller = [rows[key] for part, rows in sorted(self._rows.items()) if part < fraction and key in rows]
-            return [Passing(min(1.0, run.seconds / own.seconds), run.fraction, run.metrics) for run in smaller]
+            smaller = [rows[key] for less, rows in sorted(self._rows.items()) if less < fraction and key in rows]
+            return [SnapshotAt(min(1.0, run.seconds / own.seconds), run.fraction, run.metrics) for run in smaller]
 
         return Workload(
             curve=curve,
             seconds_per_step=seconds_per_step,
             checkpoint_gb=checkpoint_gb,
-            on_fraction=lambda part: self.workload(part, checkpoint_gb),
-            passings=passings,
+            on_fraction=lambda smaller: self.workload(smaller, checkpoint_gb),
+            snapshots=snapshots,
         )
 
     def _run(self, config: Config, fraction: float) -> MeasuredRun:
         run = self._rows.get(fraction, {}).get(self._key(config))
         if run is None:
-            known = [show_number(part) for part, rows in sorted(self._rows.items()) if self._key(config) in rows]
+            known = [show_number(other) for other, rows in sorted(self._rows.items()) if self._key(config) in rows]
             raise DataError(
                 f"the table has no run of {_shown(config)} on {show_number(fraction)} of the data",
-                hint=f"there are runs of it on {', '.join(known)}" if known else "keep the space to what was measured",
+                hint=f"there are runs of it on {', '.join(known)}" if known else "limit the space to measured ones",
             )
         return run
 

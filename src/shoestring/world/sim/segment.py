@@ -1,4 +1,4 @@
-"""One simulated stretch of training: where it is, and what a worker would do next, in virtual time."""
+"""One simulated segment: its progress, and what a worker would do next, in virtual time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import CheckpointRef, SegmentCause
-from shoestring.world.sim.workload import Curve, Passing, TroubleOf
+from shoestring.world.sim.workload import Curve, SnapshotAt, TroubleOf
 
 
 class SimSegment(msgspec.Struct, kw_only=True):
@@ -20,18 +20,18 @@ class SimSegment(msgspec.Struct, kw_only=True):
     step_s: float
     save_s: float
     curve: Curve
-    passings: tuple[Passing, ...]
-    """What it will tell of smaller parts of the data."""
+    snapshots: tuple[SnapshotAt, ...]
+    """The snapshots it will report, of smaller data fractions."""
     trouble: TroubleOf | None
     saves: bool
     checkpoint_bytes: int
-    calm: bool
-    """Nobody asked for anything, nothing can go wrong and nothing is told between steps: the next thing is the next
-    step, unless a save is due."""
+    undisturbed: bool
+    """No order is pending, no failure is possible and no snapshot comes between steps: the next event is the next step,
+    unless a save is due."""
     saved_step: int = -1
     save_every_s: float | None = None
     save_at: float = math.inf
-    save_asked: bool = False
+    save_requested: bool = False
     halting: bool = False
     open: bool = True
 
@@ -42,19 +42,19 @@ class SimSegment(msgspec.Struct, kw_only=True):
     def plan_saves(self, every_s: float, at: float) -> None:
         self.save_every_s, self.save_at = every_s, at + every_s
 
-    def ask_to_save(self) -> None:
-        self.save_asked, self.calm = True, False
+    def request_save(self) -> None:
+        self.save_requested, self.undisturbed = True, False
 
     def halt(self) -> None:
-        self.halting, self.calm = True, False
+        self.halting, self.undisturbed = True, False
 
-    def passed_next(self) -> list[tuple[float, Passing]]:
-        """What it tells of before its next step is done, and how long from now."""
+    def next_snapshots(self) -> list[tuple[float, SnapshotAt]]:
+        """The snapshots before its next step is done, and in how many seconds."""
         done = self.step
-        return [((x.after_steps - done) * self.step_s, x) for x in self.passings if done < x.after_steps <= done + 1]
+        return [((x.after_steps - done) * self.step_s, x) for x in self.snapshots if done < x.after_steps <= done + 1]
 
     def saved(self, at: float) -> e.CheckpointSaved:
-        self.saved_step, self.save_asked = self.step, False
+        self.saved_step, self.save_requested = self.step, False
         if self.save_every_s is not None:
             self.save_at = at + self.save_every_s
         order = self.order
@@ -68,14 +68,14 @@ class SimSegment(msgspec.Struct, kw_only=True):
 
 
 def follow_up(segment: SimSegment, now: float) -> Literal["step", "save", "hang"] | SegmentCause:
-    """At a step boundary: train on, save, or end, and how."""
+    """At a step boundary: train the next step, save, or end (and with which cause)."""
     order = segment.order
     begun_from = 0 if order.resume_from is None else order.resume_from.step
     reached = segment.step >= order.until_step
     worth_saving = segment.saves and segment.step > max(begun_from, segment.saved_step)
-    if worth_saving and (reached or segment.halting or segment.save_asked or now >= segment.save_at):
+    if worth_saving and (reached or segment.halting or segment.save_requested or now >= segment.save_at):
         return "save"
-    segment.save_asked = False
+    segment.save_requested = False
     if reached:
         return "reached"
     if segment.halting:

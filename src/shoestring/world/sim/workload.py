@@ -1,6 +1,6 @@
-"""What the simulator knows of user code: how fast it trains, what it would report, how large its checkpoints are.
+"""The simulator's model of user code: how fast it trains, what it reports, how large its checkpoints are.
 
-A workload is a table or a function, never a model fitted in secret: what it says is what the simulated trials do.
+A workload is a table or a function, never a hidden fitted model: the simulated trials do exactly what it says.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SecondsPerStep = Callable[[Config, Listing, int], float]
 TroubleOf = Callable[[Config, SegmentId, int], Trouble | None]
 
 
-class Passing(NamedTuple):
-    """A smaller part of the data than its own, which a trial passes on its way and tells of."""
+class SnapshotAt(NamedTuple):
+    """A result on a smaller data fraction than its own, which a trial reports during training."""
 
     after_steps: float
-    """From the beginning: 0.25 is a quarter into the first step."""
+    """From the start: 0.25 is a quarter into the first step."""
     fraction: float
     metrics: Metrics
 
@@ -37,34 +37,34 @@ class Workload:
     curve: CurveOf
     """For a configuration, what is reported at each step (from 1)."""
     seconds_per_step: SecondsPerStep
-    """For a configuration on so many slots of a machine."""
+    """For a configuration, a machine type and a number of slots."""
     checkpoint_gb: float | None = 0.05
     """None: user code that never saves, and starts over after every interruption."""
     trouble: TroubleOf | None = None
-    """What goes wrong in a segment once a step is done, if anything: its code fails, or hangs."""
+    """After a step of a segment: its code fails, hangs, or neither."""
     on_fraction: Callable[[float], Workload] | None = None
-    """The same trials on a part of the data. Without it their steps take that share of the time, and they report
-    what they would on all of it."""
-    passings: Callable[[Config], Sequence[Passing]] | None = None
-    """What a trial can tell of smaller parts on its way; it does where somebody wants to know."""
+    """The same trials on a data fraction. Without it their steps take that share of the time, and they report the same
+    metrics as on all of the data."""
+    snapshots: Callable[[Config], Sequence[SnapshotAt]] | None = None
+    """The snapshots of smaller data fractions that a trial can report; it reports those the run requests."""
 
     def on(self, fraction: float) -> Workload:
-        """The same trials on this part of the data."""
+        """The same trials on this data fraction."""
         if fraction == 1.0:
             return self
         if self.on_fraction is not None:
             return self.on_fraction(fraction)
-        whole, passings = self.seconds_per_step, self.passings
+        whole, snapshots = self.seconds_per_step, self.snapshots
         return replace(
             self,
             seconds_per_step=lambda config, listing, slots: fraction * whole(config, listing, slots),
-            passings=None if passings is None else lambda config: [_sooner(x, fraction) for x in passings(config)],
+            snapshots=None if snapshots is None else lambda config: [_rescaled(x, fraction) for x in snapshots(config)],
         )
 
 
-def _sooner(passing: Passing, fraction: float) -> Passing:
-    """The same part of the data is a larger share of less of it."""
-    return passing._replace(after_steps=passing.after_steps / fraction)
+def _rescaled(snapshot: SnapshotAt, fraction: float) -> SnapshotAt:
+    """The same fraction is a larger share of a smaller data set, so it comes later in steps."""
+    return snapshot._replace(after_steps=snapshot.after_steps / fraction)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Latencies:
     restore_overhead_s: float = 1.0
     release_s: float = 2.0
     lead_s: float = 60.0
-    """How long before its prepaid time ends a worker saves and leaves by itself."""
+    """How long before its prepaid time ends a worker saves and stops by itself."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -113,7 +113,7 @@ class SublinearSpeed:
 
 @dataclass(frozen=True)
 class CurveTable:
-    """Recorded curves: a trial replays the recorded one nearest to it. Past its last step a curve stays as it was."""
+    """Recorded curves: a trial replays that of the nearest configuration. After its last step a curve is constant."""
 
     metric: str
     points: Sequence[Sequence[float]]
@@ -126,8 +126,8 @@ class CurveTable:
     def __post_init__(self) -> None:
         if not self.points or len(self.points) != len(self.curves) or not all(self.curves):
             raise SpecError(
-                f"a table of {len(self.points)} configurations and {len(self.curves)} curves cannot be simulated from",
-                hint="give at least one configuration, each with at least one reported value",
+                f"a table of {len(self.points)} configurations and {len(self.curves)} curves cannot be simulated",
+                hint="give at least one configuration, and one curve with at least one value for each",
             )
         if len({len(point) for point in self.points}) > 1:
             raise SpecError(

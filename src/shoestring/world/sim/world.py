@@ -1,8 +1,8 @@
-"""SimWorld: the event heap. Jumps from one future happening to the next; the same code above it as in real life.
+"""SimWorld: the event heap. Jumps from one future event to the next; the code above it is the same as in a live run.
 
-Laws: everything follows from the seed and the decisions (no clock, no global chance); what a decision changes takes
-effect at the moment of the event it answers, so the next step of a segment is put on the heap only when that event
-has been answered; a machine that ends takes its segments with it first.
+Laws: everything follows from the seed and the decisions (no clock, no global random state); a decision takes effect at
+the time of the event it answers, so the next step of a segment is put on the heap only after that event has been
+answered; when a machine ends, its segments end first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from shoestring.kernel.policy import PriceFeed
 from shoestring.kernel.types import EndCause, LeaseId, SegmentCause, SegmentId
 from shoestring.market.simulated.provider import Grant, SimulatedProvider
 from shoestring.world.sim.segment import SimSegment, follow_up
-from shoestring.world.sim.workload import Latencies, Passing, Workload
+from shoestring.world.sim.workload import Latencies, SnapshotAt, Workload
 
-_TOLD_FROM_OUTSIDE = (e.RunStarted, e.UserAsked, e.PolicyBroke)
+_EXTERNAL = (e.RunStarted, e.UserAsked, e.PolicyBroke)
 
 
 class _SimLease(msgspec.Struct, kw_only=True):
@@ -38,7 +38,7 @@ class _SimLease(msgspec.Struct, kw_only=True):
 
 
 class SimWorld:
-    """A provider, a workload and a heap of what will happen if nobody interferes."""
+    """A provider, a workload and a heap of the events to come unless a decision changes them."""
 
     def __init__(
         self, provider: SimulatedProvider, workload: Workload, latencies: Latencies | None = None, *, start: float
@@ -50,9 +50,9 @@ class SimWorld:
         self._heap: list[tuple[float, int, Callable[[float, Any], e.Event | None], Any]] = []
         self._pushed = 0
         self._due: deque[e.Event] = deque()
-        """Happenings of this very moment that come before anything on the heap."""
+        """Events of the current time, which come before anything on the heap."""
         self._answered: SimSegment | None = None
-        """The segment of the report handed out last: it goes on once that report has been answered."""
+        """The segment of the report returned last: it continues once that report has been answered."""
         self._leases: dict[LeaseId, _SimLease] = {}
         self._segments: dict[SegmentId, SimSegment] = {}
         self._timers: dict[str, float] = {}
@@ -65,7 +65,7 @@ class SimWorld:
             d.SaveCheckpoint: self._save,
             d.HaltSegment: self._halt,
             d.WakeAt: self._wake_at,
-            d.Think: self._think,
+            d.Think: self._run_background,
         }
 
     @property
@@ -74,17 +74,17 @@ class SimWorld:
 
     # -- World -----------------------------------------------------------------------------------------------------
     def attach(self, past: RecordedEvents) -> None:
-        """Live the recorded run again, turn by turn: the heap then holds what was still to come."""
+        """Simulate the recorded run again, turn by turn: the heap then holds the events still to come."""
         for entry in past.entries:
             recorded = entry.event
-            if isinstance(recorded, _TOLD_FROM_OUTSIDE):
+            if isinstance(recorded, _EXTERNAL):
                 self.now = max(self.now, recorded.at)
             else:
                 event = self.next_event()
                 if not _same(event, recorded):
                     raise JournalDamaged(
-                        f"entry {entry.seq} records {recorded!r} where this simulation comes to {event!r}",
-                        hint="simulate on with the same market, workload and seed as before, or start afresh",
+                        f"entry {entry.seq} records {recorded!r}, but this simulation gives {event!r}",
+                        hint="resume with the same market, workload and seed as before, or start a new run",
                     )
             for decision in entry.decisions:
                 self.carry_out(decision)
@@ -93,16 +93,16 @@ class SimWorld:
         segment = self._answered
         if segment is not None:
             self._answered = None
-            if segment.calm and segment.step < segment.until_step and self.now < segment.save_at:  # nearly always
+            if segment.undisturbed and segment.step < segment.until_step and self.now < segment.save_at:  # usual
                 self._pushed += 1
                 heappush(self._heap, (self.now + segment.step_s, self._pushed, self._stepped, segment))
             elif segment.open:
-                self._go_on(segment)
+                self._continue(segment)
         while True:
             if self._due:
                 return self._due.popleft()
             if not self._heap:
-                raise ShoestringError("the simulated world has nothing left to happen, and the run is not over")
+                raise ShoestringError("the simulated world has no events left, and the run is not over")
             at, _, happen, subject = heappop(self._heap)
             if at > self.now:
                 self.now = at
@@ -162,7 +162,7 @@ class SimWorld:
         return self._end(at, lease, "revoked")
 
     def _expired(self, at: float, lease: _SimLease) -> e.Event | None:
-        if lease.end_by > at:  # prepaid for longer since
+        if lease.end_by > at:  # extended since
             self._push(lease.end_by, self._expired, lease)
             return None
         return self._end(at, lease, "expired")
@@ -199,7 +199,7 @@ class SimWorld:
 
     # -- user code -------------------------------------------------------------------------------------------------
     def _start(self, order: d.StartSegment) -> None:
-        if any(lease not in self._leases for lease in order.leases):  # gone in this very moment: the bill is on its way
+        if any(lease not in self._leases for lease in order.leases):  # it has just ended: LeaseEnded is due
             step = 0 if order.resume_from is None else order.resume_from.step
             self._due.append(e.SegmentEnded(at=self.now, segment=order.segment, step=step, cause="lost"))
             return
@@ -207,8 +207,8 @@ class SimWorld:
         resume = order.resume_from
         workload = self.workload.on(order.fraction)
         gb = workload.checkpoint_gb or 0.0
-        able = () if workload.passings is None or not order.fractions else workload.passings(order.config)
-        passings = tuple(passing for passing in able if passing.fraction in order.fractions)
+        possible = () if workload.snapshots is None or not order.fractions else workload.snapshots(order.config)
+        snapshots = tuple(snapshot for snapshot in possible if snapshot.fraction in order.fractions)
         segment = SimSegment(
             order=order,
             step=0 if resume is None else resume.step,
@@ -217,11 +217,11 @@ class SimWorld:
             ),
             save_s=self.latencies.save_s(gb),
             curve=workload.curve(order.config),
-            passings=passings,
+            snapshots=snapshots,
             trouble=workload.trouble,
             until_step=order.until_step,
             saves=workload.checkpoint_gb is not None,
-            calm=workload.trouble is None and not passings,
+            undisturbed=workload.trouble is None and not snapshots,
             checkpoint_bytes=int(gb * 1e9),
         )
         self._segments[order.segment] = segment
@@ -232,7 +232,7 @@ class SimWorld:
         if order.time_limit_s is not None:
             self._push(self.now + order.time_limit_s, self._overran, segment)
         leave_at = self._leave_at(segment)
-        if leave_at > self.now:  # what is started later than that has been started all the same: let it try
+        if leave_at > self.now:  # a segment started later than that runs anyway, until its machine ends
             self._push(leave_at, self._last_call, segment)
 
     def _leave_at(self, segment: SimSegment) -> float:
@@ -241,7 +241,7 @@ class SimWorld:
     def _last_call(self, at: float, segment: SimSegment) -> None:
         if segment.open:
             leave_at = self._leave_at(segment)
-            if leave_at > at:  # prepaid for longer since
+            if leave_at > at:  # extended since
                 self._push(leave_at, self._last_call, segment)
             else:
                 segment.halt()
@@ -253,12 +253,12 @@ class SimWorld:
         self._answered = segment
         return e.SegmentStarted(at=at, segment=segment.order.segment)
 
-    def _go_on(self, segment: SimSegment) -> None:
-        """Put what this segment does next on the heap, given all it has been told by now."""
+    def _continue(self, segment: SimSegment) -> None:
+        """Put the next event of this segment on the heap, given its orders so far."""
         match follow_up(segment, self.now):
             case "step":
-                for in_s, passing in segment.passed_next():
-                    self._push(self.now + in_s, self._passed, (segment, passing))
+                for in_s, snapshot in segment.next_snapshots():
+                    self._push(self.now + in_s, self._snapshot, (segment, snapshot))
                 self._push(self.now + segment.step_s, self._stepped, segment)
             case "save":
                 self._push(self.now + segment.save_s, self._saved, segment)
@@ -277,8 +277,8 @@ class SimWorld:
             at=at, segment=order.segment, job=order.job, step=segment.step, metrics=segment.curve(segment.step)
         )
 
-    def _passed(self, at: float, subject: tuple[SimSegment, Passing]) -> e.Event | None:
-        segment, passing = subject
+    def _snapshot(self, at: float, subject: tuple[SimSegment, SnapshotAt]) -> e.Event | None:
+        segment, snapshot = subject
         if not segment.open:
             return None
         order = segment.order
@@ -287,8 +287,8 @@ class SimWorld:
             segment=order.segment,
             job=order.job,
             step=segment.step + 1,
-            fraction=passing.fraction,
-            metrics=passing.metrics,
+            fraction=snapshot.fraction,
+            metrics=snapshot.metrics,
         )
 
     def _saved(self, at: float, segment: SimSegment) -> e.Event | None:
@@ -304,7 +304,7 @@ class SimWorld:
         return self._close(segment, at, "overran") if segment.open else None
 
     def _close(self, segment: SimSegment, at: float, cause: SegmentCause) -> e.SegmentEnded:
-        segment.open = segment.calm = False
+        segment.open = segment.undisturbed = False
         order = segment.order
         del self._segments[order.segment]
         for lease_id in order.leases:
@@ -321,7 +321,7 @@ class SimWorld:
     def _save(self, order: d.SaveCheckpoint) -> None:
         segment = self._segments.get(order.segment)
         if segment is not None:
-            segment.ask_to_save()
+            segment.request_save()
 
     def _halt(self, order: d.HaltSegment) -> None:
         segment = self._segments.get(order.segment)
@@ -329,7 +329,7 @@ class SimWorld:
             segment.halt()
             self._push(self.now + order.grace_s, self._killed, segment)
 
-    # -- timers and thoughts ---------------------------------------------------------------------------------------
+    # -- timers and background tasks -------------------------------------------------------------------------------
     def _wake_at(self, order: d.WakeAt) -> None:
         self._timers[order.name] = order.at
         self._push(max(self.now, order.at), self._fired, order)
@@ -342,15 +342,15 @@ class SimWorld:
         del self._timers[order.name]
         return e.TimerFired(at=at, name=order.name)
 
-    def _think(self, order: d.Think) -> None:
-        thought = run_task(order.question, order.given)
-        self._push(self.now + order.modelled_s, self._thought, (order.name, thought))
+    def _run_background(self, order: d.Think) -> None:
+        answer = run_task(order.question, order.given)
+        self._push(self.now + order.modelled_s, self._background_done, (order.name, answer))
 
-    def _thought(self, at: float, subject: Any) -> e.Event:
-        name, thought = subject
-        return e.ThoughtReady(at=at, name=name, answer=thought)
+    def _background_done(self, at: float, subject: Any) -> e.Event:
+        name, answer = subject
+        return e.ThoughtReady(at=at, name=name, answer=answer)
 
 
 def _same(event: e.Event, recorded: e.Event) -> bool:
-    """Equal, or equal once written down: a NaN is not itself, and a journal gives a tuple back as a list."""
+    """Equal, or equal once encoded: NaN is not equal to itself, and a journal returns a tuple as a list."""
     return event == recorded or encode_turn(event, ()) == encode_turn(recorded, ())

@@ -1,4 +1,4 @@
-"""What every placement does alike: fill the machines that are there, count what is missing, give idle ones back."""
+"""Shared by all placements: start waiting jobs on free slots, request machines, release idle ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.packing import Packing, has_time, is_gang, seats_for
+from shoestring.policies.placement.renting.packing import Packing, has_time, is_gang, packing_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {
@@ -28,92 +28,94 @@ PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
 )
 
 RETRY = "retry-placement"
-"""A timer that matters only while somebody waits."""
+"""A timer that matters only while a job waits."""
 IDLE = "idle:"
 
 
 def start_waiting_jobs(state: RunView, *, widest_first: bool = False) -> Iterator[d.Decision]:
-    """Put waiting jobs on leases with room for them, the fullest first, to empty the others. Jobs sit down in their
-    order, or `widest_first`: single workers fit into any gap, and a gang that comes last is scattered."""
+    """Start waiting jobs on leases with room for them, the fullest lease first, so that others become idle. Jobs start
+    in their order, or `widest_first`: single workers fit into any gap, and a gang that comes last is scattered."""
     if not state.with_free_slots or not state.waiting:
         return
     waiting = list(state.waiting)
     if widest_first:
         waiting.sort(key=lambda job_id: -state.jobs[job_id].slots)
-    kept: set[Offer | None] = set()
+    reserved: set[Offer | None] = set()
     for job_id in waiting:
         if not state.with_free_slots:
             return
         job = state.jobs[job_id]
-        seats = None if job.offer in kept else seats_for(state, job)
-        if seats is None:
-            if job.offer is not None and is_gang(state, job) and _is_coming(state, job.offer):
-                kept.add(job.offer)  # the last of its machines is on its way: nobody sits down on the others
+        packing = None if job.offer in reserved else packing_for(state, job)
+        if packing is None:
+            if job.offer is not None and is_gang(state, job) and _is_pending(state, job.offer):
+                reserved.add(job.offer)  # the last of its machines is pending: no other job starts on the first ones
             continue
-        yield start_on(state, job, seats)
+        yield start_on(state, job, packing)
 
 
-def _is_coming(state: RunView, offer: Offer) -> bool:
+def _is_pending(state: RunView, offer: Offer) -> bool:
     return any(state.leases[lease].offer == offer for lease in state.pending)
 
 
-def start_on(state: RunView, job: Job, seats: Packing) -> d.StartSegment:
-    """A waiting job sits down, and goes on from its latest checkpoint."""
+def start_on(state: RunView, job: Job, packing: Packing) -> d.StartSegment:
+    """Start a waiting job, from its latest checkpoint if it has one."""
     checkpoint = job.checkpoint
-    where = f"on {state.leases[seats.leases[0]].offer}"
-    if len(seats.leases) > 1:
-        where = f"{job.slots} slots on {len(seats.leases)} machines: {where[3:]} and others there"
+    where = f"on {state.leases[packing.leases[0]].offer}"
+    if len(packing.leases) > 1:
+        where = f"{job.slots} slots on {len(packing.leases)} machines: {where[3:]} and others in its zone"
     return d.StartSegment(
         segment=state.next_segment(),
         job=job.id,
-        leases=seats.leases,
+        leases=packing.leases,
         config=job.config,
         until_step=job.until_step,
         slots=job.slots,
-        shares=seats.slots if len(seats.leases) > 1 else (),
+        shares=packing.slots if len(packing.leases) > 1 else (),
         resume_from=checkpoint,
         time_limit_s=state.spec.time_limit_s,
         fraction=job.fraction,
-        fractions=_worth_telling(state, job),
+        fractions=_unobserved_fractions(state, job),
         seed=state.spec.seed,
-        why=where if checkpoint is None else f"{where}, going on from step {checkpoint.step}",
+        why=where if checkpoint is None else f"{where}, resumed from step {checkpoint.step}",
     )
 
 
-def _worth_telling(state: RunView, job: Job) -> tuple[float, ...]:
-    """Smaller parts of the data that nobody knows yet how good this configuration is on."""
-    return tuple(part for part in state.spec.fractions if part < job.fraction and part not in job.snapshots)
+def _unobserved_fractions(state: RunView, job: Job) -> tuple[float, ...]:
+    """Smaller data fractions at which this trial has not been observed yet."""
+    return tuple(
+        fraction for fraction in state.spec.fractions if fraction < job.fraction and fraction not in job.snapshots
+    )
 
 
 def release_idle(state: RunView, idle_s: float) -> Iterator[d.Decision]:
-    """Give machines back that nobody needs: at once when nothing else runs, after `idle_s` while more work may come."""
-    if not state.idle or on_the_move(state):
+    """Release idle machines: at once when no work is left, after `idle_s` while more may come."""
+    if not state.idle or moves_under_way(state):
         return
-    over = not state.segments and not state.waiting and not state.thinking
-    if over or state.waiting:  # the last turn, or machines that fit nobody who waits: look at each
+    over = not state.segments and not state.waiting and not state.background_tasks
+    if over or state.waiting:  # the last turn, or machines that fit no waiting job: look at each
         for lease_id in list(state.idle):
             lease = state.leases[lease_id]
             if over or _idle_for(state, lease) >= idle_s or not has_time(state, lease):
-                yield d.ReleaseLease(lease=lease_id, why="nothing is left for it to do")
+                yield d.ReleaseLease(lease=lease_id, why="idle: no work is left for it")
             elif f"{IDLE}{lease_id}" not in state.timers:
                 yield _look_again(state, lease, idle_s)
         return
     # Idle leases stand in the order in which they became idle: the first are due first, the last have no timer yet.
     while state.idle and _idle_for(state, lease := state.leases[next(iter(state.idle))]) >= idle_s:
-        yield d.ReleaseLease(lease=lease.id, why="nothing is left for it to do")
+        yield d.ReleaseLease(lease=lease.id, why="idle: no work is left for it")
     for lease_id in reversed(tuple(state.idle)):
         if f"{IDLE}{lease_id}" in state.timers:
             break
         yield _look_again(state, state.leases[lease_id], idle_s)
 
 
-def on_the_move(state: RunView) -> bool:
-    """Will a place be wanted in a moment? By a gang that waits until its last machine is there, or by jobs that are
-    stopping where they run, to start again elsewhere."""
+def moves_under_way(state: RunView) -> bool:
+    """Will free slots be needed in a moment: by a gang that waits for its last machine, or by jobs that are stopping in
+    order to start elsewhere?"""
     if state.pending and any(is_gang(state, state.jobs[job]) for job in state.waiting):
         return True
-    going = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
-    return any(state.jobs[segment.job].wanted for segment in going)
+    stopping = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
+    return any(state.jobs[segment.job].wanted for segment in stopping)
 
 
 def _idle_for(state: RunView, lease: Lease) -> float:
@@ -125,7 +127,7 @@ def _look_again(state: RunView, lease: Lease, idle_s: float) -> d.WakeAt:
         name=f"{IDLE}{lease.id}",
         at=state.now - _idle_for(state, lease) + idle_s,
         about=lease.id,
-        why="give it back if it is still idle then",
+        why="release it if it is still idle then",
     )
 
 

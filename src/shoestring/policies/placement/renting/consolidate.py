@@ -1,7 +1,7 @@
-"""Gather what is left on fewer machines, so that the others can be given back: a cluster that shrinks with its work.
+"""Pack running trials onto fewer machines, so that the others can be released: the cluster shrinks with its work.
 
-Only worth it where the search has said all it wants and wants no more machines for now (SEER between two stages, the
-tail of an elimination); a search that fills every place at once never leaves anything to gather.
+Only worth it where the search needs no more machines for now (SEER between two stages, the tail of an elimination); a
+search that fills every free slot at once leaves nothing to pack.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LEAST_LEFT_S = 600.0
 
 
 def consolidate(state: RunView) -> Iterator[d.Decision]:
-    """Empty the machines with the least on them, as many as fit into gaps on the others. All are asked at once: each
-    move lasts as long as a step, and one after the other they would be paid for half empty meanwhile. Nothing is asked
-    while anybody is still leaving: what fits where is only known once the places are free."""
+    """Empty the machines with the least on them, as many as fit into gaps on the others. All segments are halted at
+    once: each move takes as long as a step, and half-empty machines would be paid for if moves came one by one. Nothing
+    is halted while a segment is still stopping: what fits where is known only once its slots are free."""
     if state.waiting or state.pending or len(state.with_free_slots) < 2 or state.deadline_at - state.now < LEAST_LEFT_S:
         return
     if any(segment.halting or segment.id in state.draining for segment in state.segments.values()):
@@ -30,8 +30,8 @@ def consolidate(state: RunView) -> Iterator[d.Decision]:
         for segment in state.segments_on(lease.id):
             yield d.HaltSegment(
                 segment=segment.id,
-                grace_s=state.spec.slice_s,  # no hurry: the step it is in would be lost
-                why=f"there is room for it elsewhere, and {lease.id} can be given back then",
+                grace_s=state.spec.slice_s,  # time to finish the current step, which would be lost
+                why=f"moved: it fits on another machine, and {lease.id} can be released",
             )
 
 
@@ -41,7 +41,7 @@ def _emptied(state: RunView) -> list[Lease]:
     emptied = []
     for lease in sorted(used, key=lambda lease: lease.slots - lease.free_slots):
         if gaps.get(lease.id, lease.free_slots) < lease.free_slots:
-            continue  # others move in
+            continue  # others move here
         filled = _filled(state, lease, gaps)
         if filled is not None:
             gaps = filled
@@ -51,7 +51,7 @@ def _emptied(state: RunView) -> list[Lease]:
 
 def _filled(state: RunView, lease: Lease, gaps: dict[LeaseId, int]) -> dict[LeaseId, int] | None:
     """The gaps on the others once all of this lease's work has moved there, if it fits: largest first, each into the
-    smallest gap that takes it, which is what placement will do when they come to wait."""
+    smallest gap that takes it, which is what placement will do once they wait."""
     left = {other: free for other, free in gaps.items() if other != lease.id}
     zone = zone_of(lease.offer)
     for segment in sorted(state.segments_on(lease.id), key=lambda segment: -segment.slots):

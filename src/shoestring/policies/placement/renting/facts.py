@@ -10,13 +10,13 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY
 
 RETRY_AFTER_S = 60.0
-"""How long an offer that was denied is left alone."""
+"""How long an offer is not requested again after a denial."""
 Bid = Callable[[RunView, Offer], float | None]
-"""The most to be paid for an hour of an offer; None leaves it at the on-demand price."""
+"""The maximum price per hour of an offer; None leaves it at the on-demand price."""
 
 
 def no_maximum(_state: RunView, _offer: Offer) -> None:
-    """Today's clouds interrupt for capacity: a maximum below the on-demand price only adds interruptions."""
+    """Today's clouds preempt for capacity: a maximum below the on-demand price only adds preemptions."""
     return
 
 
@@ -25,7 +25,7 @@ def free_usd(state: RunView) -> float:
 
 
 def is_for_sale(state: RunView, listing: Listing) -> bool:
-    """Spot above the on-demand price is nothing to bid on."""
+    """Spot machines above the on-demand price are never rented."""
     return not listing.offer.spot or state.usd_per_hour(listing.offer) <= listing.on_demand_usd_per_hour
 
 
@@ -35,7 +35,7 @@ def not_just_denied(state: RunView, offer: Offer) -> bool:
 
 
 def try_again(state: RunView, why: str) -> d.WakeAt:
-    """A denial is no reason to ask again at once, and be denied again."""
+    """A request right after a denial would most likely be denied too."""
     return d.WakeAt(name=RETRY, at=state.now + RETRY_AFTER_S, why=f"{why}: try again")
 
 
@@ -44,16 +44,16 @@ def per_slot(usd_per_hour: float, listing: Listing) -> float:
 
 
 USUAL_PROVISION_S = 90.0
-"""How long a machine takes to come up, until one has been seen to."""
+"""How long a machine takes to come up, until that was observed."""
 USUAL_START_S = 20.0
-"""From the order to start a trial until its code runs, likewise."""
+"""From StartSegment until the trial's code runs, likewise."""
 
 
 def provision_s(state: RunView) -> float:
-    seen = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
-    return sum(seen) / len(seen) if seen else min(USUAL_PROVISION_S, state.spec.deadline_s / 10)
+    observed = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
+    return sum(observed) / len(observed) if observed else min(USUAL_PROVISION_S, state.spec.deadline_s / 10)
 
 
 def start_s(state: RunView) -> float:
-    seen = [x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None]
-    return sum(seen) / len(seen) if seen else USUAL_START_S
+    observed = [x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None]
+    return sum(observed) / len(observed) if observed else USUAL_START_S

@@ -1,6 +1,6 @@
-"""Where a job sits: on one machine if any has room, else, as a gang of workers, on as few of one zone as will do.
+"""Which slots a job gets: on one machine if any has room; else, as a gang of workers, on few machines of one zone.
 
-Workers of one trial talk to each other at every step: within a machine that is fast, within a zone it is free.
+Workers of one trial communicate at every step: within a machine that is fast, within a zone it is free of charge.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 
 Zone = tuple[str, str]
-"""Of a provider."""
+"""A provider and a zone of it."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Packing:
     """On each."""
 
 
-def seats_for(state: RunView, job: Job) -> Packing | None:
-    """Where it can start now, if anywhere."""
+def packing_for(state: RunView, job: Job) -> Packing | None:
+    """Free slots on which the job can start now, if there are enough."""
     one = _least_room(_open_to(state, job), job.slots)
     if one is not None:
         return Packing((one.id,), (job.slots,))
@@ -35,8 +35,8 @@ def seats_for(state: RunView, job: Job) -> Packing | None:
     zones: dict[Zone, list[Lease]] = {}
     for lease in _open_to(state, job):
         zones.setdefault(zone_of(lease.offer), []).append(lease)
-    found = [seats for leases in zones.values() if (seats := _spread(leases, job.slots, worker)) is not None]
-    return min(found, key=lambda seats: len(seats.leases), default=None)
+    found = [packing for leases in zones.values() if (packing := _spread(leases, job.slots, worker)) is not None]
+    return min(found, key=lambda packing: len(packing.leases), default=None)
 
 
 def is_gang(state: RunView, job: Job) -> bool:
@@ -49,7 +49,7 @@ def zone_of(offer: Offer) -> Zone:
 
 
 def slots_open(state: RunView, job: Job) -> Counter[Zone]:
-    """Free slots that workers of this job could take, zone by zone."""
+    """Free slots that workers of this job could use, zone by zone."""
     worker = state.spec.slots
     found: Counter[Zone] = Counter()
     for lease in _open_to(state, job):
@@ -58,7 +58,7 @@ def slots_open(state: RunView, job: Job) -> Counter[Zone]:
 
 
 def has_time(state: RunView, lease: Lease) -> bool:
-    """Is it worth starting something on this lease? Not within the last call before its prepaid time ends."""
+    """Is it worth starting a job on this lease? Not in the last `wind_down_s` before its prepaid time ends."""
     return lease.end_by - state.now > state.spec.wind_down_s
 
 
@@ -81,7 +81,7 @@ def _least_room(leases: Iterable[Lease], slots: int) -> Lease | None:
 
 
 def _spread(leases: list[Lease], slots: int, worker: int) -> Packing | None:
-    """The roomiest machines first, which makes them as few as possible; the rest on the one it fits best."""
+    """Machines with the most free slots first, so that few are needed; the rest on the one it fits best."""
     chosen: list[Lease] = []
     shares: list[int] = []
     for lease in sorted(leases, key=lambda lease: -lease.free_slots):

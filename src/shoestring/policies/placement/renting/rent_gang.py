@@ -24,11 +24,11 @@ from shoestring.policies.placement.renting.facts import (
 )
 
 WORTH_STARTING_S = 60.0
-"""Beside the time for a machine to come up and to be left, less than this is not worth a start."""
+"""Beside the time to come up and to wind down, a lease shorter than this is not worth a start."""
 
 
-def to_be_had(state: RunView, offer: Offer) -> bool:
-    """Is it worth asking for?"""
+def is_available(state: RunView, offer: Offer) -> bool:
+    """Is it worth requesting?"""
     return is_for_sale(state, state.listings[offer]) and not_just_denied(state, offer)
 
 
@@ -42,8 +42,8 @@ def least_held_s(state: RunView) -> float:
 
 
 def payable_s(state: RunView, offer: Offer, machines: int, bid: Bid = no_maximum) -> float | None:
-    """How long so many can be prepaid, all alike, or the first would take the money of the last: a slice, or what
-    money and time leave of it. None if that is too little."""
+    """How long this many can be prepaid, all equally long, or the first would use up the money of the last: a slice, or
+    what budget and deadline leave of it. None if that is too little."""
     listing, least_s = state.listings[offer], least_held_s(state)
     ceiling = listing.ceiling_usd_per_hour(bid(state, offer))
     held_s = min(state.spec.slice_s, state.deadline_at - state.now)
@@ -57,7 +57,7 @@ def payable_s(state: RunView, offer: Offer, machines: int, bid: Bid = no_maximum
 def rent_together(
     state: RunView, offer: Offer, machines: int, held_s: float, why: str, bid: Bid = no_maximum
 ) -> Generator[d.Decision, None, bool]:
-    """False if there is no room for all of them, or the guard refuses one."""
+    """False if `max_machines` does not allow all of them, or the guard refuses one."""
     if room(state) < machines:
         return False
     refusals, most = state.refusals, bid(state, offer)

@@ -1,4 +1,4 @@
-"""Rent the machines that trials are pinned to, for each trial by itself: what one waits for is of no use to another.
+"""Rent the machines that trials are pinned to, for each trial by itself: a machine for one is of no use to another.
 
 A trial has its machines whole and to itself, all of one offer.
 """
@@ -15,13 +15,13 @@ from shoestring.policies.placement.named_machines import count_of
 from shoestring.policies.placement.renting.assign import RETRY
 from shoestring.policies.placement.renting.facts import Bid, free_usd, try_again
 from shoestring.policies.placement.renting.packing import has_time
-from shoestring.policies.placement.renting.rent_gang import least_held_s, payable_s, rent_together, room, to_be_had
+from shoestring.policies.placement.renting.rent_gang import is_available, least_held_s, payable_s, rent_together, room
 from shoestring.units import show_usd
 
 
 def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
-    """In the order in which trials wait. Nothing is rented for those behind one that there is no room for: a trial on
-    many machines would wait until all others were done."""
+    """In the order in which trials wait. Nothing is rented for trials behind one whose machines may not be rented yet:
+    a trial on many machines would wait until all others were done."""
     if state.deadline_at - state.now < least_held_s(state):
         return
     free = machines_free(state)
@@ -32,15 +32,17 @@ def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
             continue
         missing = count - free[offer]
         if missing > 0:
-            if not to_be_had(state, offer):
+            if not is_available(state, offer):
                 denied = denied or f"{offer} was denied just now, or costs more than on demand"
                 continue
             held_s = payable_s(state, offer, missing, bid)
             if held_s is None:
-                unpaid = unpaid or f"{show_usd(max(0.0, free_usd(state)))} does not pay {count} x {offer} any more"
+                unpaid = (
+                    unpaid or f"{show_usd(max(0.0, free_usd(state)))} left in the budget cannot pay {count} x {offer}"
+                )
                 continue
             yield from _make_room(state, free, offer, missing)
-            why = f"{missing} more of what the next trial is for: ${state.usd_per_hour(offer):.4f}/h"
+            why = f"{missing} more for the next trial, which names them: ${state.usd_per_hour(offer):.4f}/h"
             if not (yield from rent_together(state, offer, missing, held_s, why, bid)):
                 break
             free[offer] += missing
@@ -48,11 +50,11 @@ def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
     if denied and RETRY not in state.timers:
         yield try_again(state, denied)
     elif unpaid and not denied and not state.leases:
-        yield d.WindDown(why=unpaid)
+        yield d.WindDown(reason="out_of_budget", why=unpaid)
 
 
 def machines_free(state: RunView) -> Counter[Offer]:
-    """Machines that waiting trials may count on: idle ones that can be begun on, and those that were asked for."""
+    """Machines for waiting trials: idle ones with enough prepaid time, and pending ones."""
     idle = (lease for lease in map(state.leases.__getitem__, state.idle) if has_time(state, lease))
     free = Counter(lease.offer for lease in idle)
     free.update(state.leases[lease].offer for lease in state.pending)
@@ -60,7 +62,7 @@ def machines_free(state: RunView) -> Counter[Offer]:
 
 
 def _make_room(state: RunView, free: Counter[Offer], offer: Offer, missing: int) -> Iterator[d.Decision]:
-    """Where no more may be rented, idle machines make room that nobody in line before this trial can use."""
+    """Where no more may be rented, release idle machines that no trial before this one in the queue can use."""
     for lease in [state.leases[lease_id] for lease_id in state.idle]:
         if room(state) >= missing:
             return
@@ -68,4 +70,4 @@ def _make_room(state: RunView, free: Counter[Offer], offer: Offer, missing: int)
         if counted and (lease.offer == offer or free[lease.offer] <= 0):
             continue
         free[lease.offer] -= counted
-        yield d.ReleaseLease(lease=lease.id, why=f"it makes room for {offer}, which the next trial is for")
+        yield d.ReleaseLease(lease=lease.id, why=f"released to make room for {offer}, which the next trial names")

@@ -1,4 +1,4 @@
-"""What a job of a bag would cost on each kind of machines, and on how many of them, as far as the bag knows by now."""
+"""Expected cost of a job of a bag on each machine type, and on how many of them, from what the bag has measured."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from shoestring.models.speed.model import StepTime
 
 HOPE_SIGMAS = 1.0
-"""How much faster than expected jobs may turn out on machines that none has run on."""
+"""How much faster than expected jobs may turn out on untried machines, in standard deviations."""
 TIME_SHARE = 0.85
-"""Of the time to the deadline: what a bag may be expected to take. The rest is for losses and wrong guesses."""
+"""Of the time to the deadline: what a bag may be expected to take. The rest is for preemptions and wrong estimates."""
 ALONE = (1,)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """So many slots of machines of one kind: some of one machine's, or all of several that work on a job together."""
+    """Slots for one job on one offer: some of one machine, or all of several that work on the job together."""
 
     listing: Listing
     slots: int
@@ -35,17 +35,17 @@ class Place:
 
     @property
     def where(self) -> tuple[str, int]:
-        """What paces are kept by: prices and zones do not train."""
+        """The key of measured paces: speed does not depend on price or zone."""
         return self.listing.offer.machine, self.slots
 
     @property
     def machines(self) -> float:
-        """How many a job pays for: a share of one where several jobs sit on it."""
+        """How many a job pays for: a share of one where several jobs share it."""
         return self.slots / self.listing.slots if self.count == 1 else float(self.count)
 
     @property
     def sharing(self) -> int:
-        """How many such jobs sit on one machine."""
+        """How many such jobs share one machine."""
         return self.listing.slots // self.slots if self.count == 1 else 1
 
     def __str__(self) -> str:
@@ -58,13 +58,13 @@ class Candidate(NamedTuple):
     """Tried: where a job of the bag was timed."""
     work_s: float
     bag_s: float
-    """What all jobs that are left would take, on as many of these as may be rented."""
+    """How long all jobs left would take, on as many of these as may be rented."""
     in_time: bool
-    """Would the bag be done by its deadline so?"""
+    """Would the bag then meet its deadline?"""
 
 
 def places(state: RunView, counts: Sequence[int] = ALONE) -> list[Place]:
-    """Where a job may run. Spot above the on-demand price is nothing to bid on."""
+    """Where a job may run. Spot machines above the on-demand price are left out."""
     return [
         place_on(state, listing, count)
         for listing in sorted(state.listings.values(), key=lambda listing: listing.offer)
@@ -74,13 +74,13 @@ def places(state: RunView, counts: Sequence[int] = ALONE) -> list[Place]:
 
 
 def place_on(state: RunView, listing: Listing, count: int) -> Place:
-    """One machine leaves a job its own slots; on several it has all of them."""
+    """On one machine a job has its own slots; on several it has all of them."""
     worker = state.spec.slots
     return Place(listing, worker if count == 1 else count * whole_slots(listing, worker), count)
 
 
 def chosen_place(state: RunView, job: Job) -> Place | None:
-    """Where it is pinned to."""
+    """What it is pinned to."""
     if job.offer is None:
         return None
     listing = state.listings[job.offer]
@@ -88,7 +88,7 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
 
 
 def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Iterable[Place]) -> list[Candidate]:
-    """None until a job has been timed somewhere."""
+    """Empty until a job has been timed somewhere."""
     from shoestring.models.speed.job_length import JobLengths
 
     lengths, steps, found = JobLengths.of(state), steps_left(job), []
@@ -109,7 +109,7 @@ def steps_left(job: Job) -> int:
 
 
 def jobs_left(state: RunView) -> int:
-    """Also those that are not on the books yet: a search adds jobs only as places for them come free."""
+    """Including those not added yet: a search adds jobs only as slots become free."""
     planned = max(state.spec.trials, len(state.spec.given))
     return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
 
@@ -137,21 +137,22 @@ def _prospect(
 
 
 def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[float]) -> float:
-    """All jobs that wait or are to come go there, as many at once as may be, each as soon as its machines are free."""
+    """If all waiting and future jobs run there, as many at once as possible, each as soon as its machines are free."""
     at_once = max(1, state.spec.max_machines * place.sharing // place.count)
-    rounds, more = divmod(jobs_left(state) - state.count("running"), at_once)
+    rounds, remainder = divmod(jobs_left(state) - state.count("running"), at_once)
     work_s = step.expected_s * state.spec.max_steps
 
     def begins_after_s(jobs: int) -> float:
-        """The last of so many."""
+        """The last of this many jobs."""
         return free_after_s[ceil(jobs * place.count / place.sharing) - 1]
 
     even_s = begins_after_s(at_once) + rounds * work_s if rounds else 0.0
-    return max(even_s, begins_after_s(more) + (rounds + 1) * work_s) if more else even_s
+    return max(even_s, begins_after_s(remainder) + (rounds + 1) * work_s) if remainder else even_s
 
 
 def _free_after_s(state: RunView) -> list[float]:
-    """Seconds until each machine that may be held is free for another job, shortest first; those not yet rented are."""
+    """Seconds until each machine that may be held is free for another job, shortest first; 0 for those not yet
+    rented."""
     from shoestring.models.speed.job_length import work_left_s
 
     busy: dict[LeaseId, float] = {}

@@ -1,11 +1,11 @@
-"""How many machines work on one job of a bag together: chosen for each job that waits, by expected dollars.
+"""How many machines work on one job of a bag together: chosen for each waiting job, by expected dollars.
 
-More machines are done sooner, but never as much sooner as they cost more, and the first of them to go takes the work of
-all along. So a gang pays where a deadline is near, where no machine lives as long as the job alone would take, or where
-jobs gain more than expected. How much they gain the first gangs of the bag tell, as first jobs do of machine types.
+More machines finish sooner, but the speed-up is smaller than the added cost, and one preemption loses the work of all.
+So a gang pays where a deadline is near, where no machine lasts as long as the job alone would take, or where jobs scale
+better than expected. The first gangs of the bag measure how jobs scale, as first jobs measure machine types.
 
-The search need not know: it orders a job to be run as always, and this policy, asked next, orders it again with its
-kind of machines and all slots of so many of them.
+The search need not know: it decides RunJob as always, and this policy, next in the chain, decides RunJob again with an
+offer and all slots of the chosen number of machines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY
-from shoestring.policies.placement.renting.rent_gang import payable_s, to_be_had
+from shoestring.policies.placement.renting.rent_gang import is_available, payable_s
 from shoestring.policies.placement.scispot.candidates import (
     Candidate,
     Place,
@@ -30,7 +30,7 @@ from shoestring.policies.placement.scispot.candidates import (
     places,
     steps_left,
 )
-from shoestring.policies.placement.scispot.ranking import DEARER, by_price, in_order, running_on
+from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, by_price, in_order, running_on
 from shoestring.policies.placement.scispot.supply import Supply
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Choice = tuple[Place, str]
 class Gangs:
     lifetimes: LifetimeSource
     counts: tuple[int, ...]
-    """Numbers of machines to choose from; a job that is alone on one keeps its own slots."""
+    """Numbers of machines to choose from; a job on one machine keeps its own slots."""
     wants: ClassVar[frozenset[Waker]] = frozenset(
         {d.RunJob, e.LeaseDenied, e.LeaseEnded, e.SegmentEnded, e.TimerFired, e.UserAsked}
     )
@@ -52,11 +52,11 @@ class Gangs:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running" or not state.waiting or (isinstance(event, e.TimerFired) and event.name != RETRY):
             return
-        turn = _Turn(state, self.lifetimes, self.counts)
+        choices = _Choices(state, self.lifetimes, self.counts)
         for job in [state.jobs[job_id] for job_id in state.waiting]:
-            choice = turn.choose(job)
+            choice = choices.choose(job)
             if choice is None:
-                return  # nothing is for sale at a price worth paying
+                return  # no offer has a price worth paying
             place, why = choice
             offer, slots = place.listing.offer, place.slots
             if (job.offer, job.slots) != (offer, slots):
@@ -64,26 +64,27 @@ class Gangs:
                 yield d.RunJob(job=job.id, until_step=job.until_step, slots=slots, offer=offer, why=why)
 
 
-class _Turn:
-    """Jobs choose in the order in which they wait, each knowing what those before it took and try."""
+class _Choices:
+    """Choices for jobs in the order in which they wait, each given what those before it claim and try."""
 
     def __init__(self, state: RunView, lifetimes: LifetimeSource, counts: Sequence[int]) -> None:
-        self._state, self._lives = state, lifetimes
+        self._state, self._lifetimes = state, lifetimes
         self._places = places(state, counts)
         self._supply = Supply.of(state)
         self._tried = running_on(state)
         self._found: dict[int, list[Candidate]] = {}
-        """By the steps that a job has left: most have all of them."""
+        """By the steps that a job has left: most have all of theirs."""
         self._ordered: dict[int, list[tuple[Candidate, str]]] = {}
-        """The same, best first, until a job tries what none has tried yet."""
+        """The same, best first, until a job tries an untried place."""
         self._choices: dict[tuple[int, Offer | None, int], Choice | None] = {}
-        """Hundreds of jobs wait alike: they choose alike until one of them takes or tries something."""
+        """Hundreds of waiting jobs are alike: their choices are the same until one of them claims or tries
+        something."""
 
     def choose(self, job: Job) -> Choice | None:
-        alike = steps_left(job), job.offer, job.slots
-        if alike not in self._choices:
-            self._choices[alike] = self._choice(job)
-        choice = self._choices[alike]
+        key = steps_left(job), job.offer, job.slots
+        if key not in self._choices:
+            self._choices[key] = self._choice(job)
+        choice = self._choices[key]
         if choice is not None:
             place, _ = choice
             if self._supply.claim(place):
@@ -102,10 +103,12 @@ class _Turn:
         ordered = self._in_order(job, found)
         possible = [pair for pair in ordered if self._possible(pair[0].place)]
         if not possible:
-            return (ordered[0][0].place, ordered[0][1]) if chosen is None else (chosen, "there is no other choice now")
+            return (
+                (ordered[0][0].place, ordered[0][1]) if chosen is None else (chosen, "no other offer is available now")
+            )
         best, why = possible[0]
         for it, its_why in possible:
-            if it.place == chosen and self._stands(it, best):
+            if it.place == chosen and self._may_keep(it, best):
                 return chosen, its_why
         if best.prospect.tried or best.place.where in self._tried:
             for it, its_why in possible:
@@ -113,9 +116,9 @@ class _Turn:
                     return it.place, its_why
         return best.place, why
 
-    def _stands(self, chosen: Candidate, best: Candidate) -> bool:
-        """May a job stay with its choice? What it was chosen to try will tell, once all machines for that are under
-        way; what is known has to be nearly as good as the best, and to have machines."""
+    def _may_keep(self, chosen: Candidate, best: Candidate) -> bool:
+        """May a job keep its choice? An untried one is kept once all machines for it are held or pending, for the
+        result is worth knowing; a tried one must be nearly as good as the best, and have machines."""
         if not chosen.prospect.tried and self._supply.has(chosen.place):
             return chosen.in_time == best.in_time
         return self._supply.has_some(chosen.place) and _nearly_as_good(chosen, best)
@@ -123,14 +126,14 @@ class _Turn:
     def _by_price(self, chosen: Place | None) -> Choice | None:
         """Before a job was timed."""
         if chosen is not None and self._supply.has_some(chosen):
-            return chosen, "its machines are there, or on their way"
+            return chosen, "its machines are held or pending"
         ordered = by_price(self._state, self._places)
         return next((pair for pair in ordered if self._possible(pair[0])), ordered[0] if ordered else None)
 
     def _candidates(self, job: Job) -> list[Candidate]:
         steps = steps_left(job)
         if steps not in self._found:
-            self._found[steps] = candidates(self._state, self._lives, job, self._places)
+            self._found[steps] = candidates(self._state, self._lifetimes, job, self._places)
         return self._found[steps]
 
     def _in_order(self, job: Job, found: list[Candidate]) -> list[tuple[Candidate, str]]:
@@ -142,11 +145,11 @@ class _Turn:
     def _possible(self, place: Place) -> bool:
         missing = self._supply.missing(place)
         offer = place.listing.offer
-        return not missing or (to_be_had(self._state, offer) and payable_s(self._state, offer, missing) is not None)
+        return not missing or (is_available(self._state, offer) and payable_s(self._state, offer, missing) is not None)
 
 
 def _nearly_as_good(candidate: Candidate, best: Candidate) -> bool:
-    """Where the bag would be late in any case, what counts is when it is done."""
+    """Where the bag would be late in any case, the time to finish counts."""
     if not best.in_time:
-        return candidate.bag_s <= DEARER * best.bag_s
-    return candidate.in_time and candidate.prospect.expected_usd <= DEARER * best.prospect.expected_usd
+        return candidate.bag_s <= MORE_EXPENSIVE * best.bag_s
+    return candidate.in_time and candidate.prospect.expected_usd <= MORE_EXPENSIVE * best.prospect.expected_usd

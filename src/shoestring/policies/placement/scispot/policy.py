@@ -1,8 +1,8 @@
-"""Bags of jobs on machines that are taken away: which machine, whether to use it again, how long to keep it.
+"""SciSpot, job bags on preemptible VMs: which machine to rent, whether to reuse it, how long to keep a spare.
 
-Offers are ranked by the expected dollars of a job there, losses included. A machine that is there is used for the next
-job unless a new one is expected to do it sooner, or cheaper; an idle one is kept as a spare until that costs more than
-it saves. What jobs take, and how long machines live, is learned on the way.
+Offers are ranked by the expected dollars of a job there, preemptions included. A machine that is up is reused for the
+next job unless a new one is expected to do it sooner, or cheaper; an idle one is kept as a spare until that costs more
+than it saves. Job lengths and machine lifetimes are learned during the run.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Lease
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS, on_the_move, start_waiting_jobs
+from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS, moves_under_way, start_waiting_jobs
 from shoestring.policies.placement.renting.packing import has_time
 from shoestring.policies.placement.renting.rent import rent_missing
 from shoestring.policies.placement.scispot.candidates import candidates, places
-from shoestring.policies.placement.scispot.ranking import DEARER, cheapest_known_usd, ranked, too_slow
+from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, cheapest_known_usd, ranked, too_slow
 from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
 from shoestring.policies.placement.scispot.supply import provide
 from shoestring.units import show_duration, show_usd
@@ -42,17 +42,17 @@ class SciSpot:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
         if state.phase != "running":
             return
-        yield from self._leave_what_is_unfit(state)
-        if _chosen(state):
+        yield from self._release_unfit(state)
+        if _places_chosen(state):
             yield from provide(state)
         else:
             yield from start_waiting_jobs(state)
             yield from self._rent(state)
-        yield from self._give_spares_back(state)
+        yield from self._release_spares(state)
 
-    def _leave_what_is_unfit(self, state: RunView) -> Iterator[d.Decision]:
-        """Before anybody sits down: idle machines that are worse for the next job than a new one. One that has just
-        come has its reasons, and is used."""
+    def _release_unfit(self, state: RunView) -> Iterator[d.Decision]:
+        """Before any job starts, release idle machines that are worse for the next job than a new one. One that has
+        just been granted was chosen for it, and is used."""
         if not state.waiting or not state.idle:
             return
         job = state.jobs[next(iter(state.waiting))]
@@ -60,7 +60,7 @@ class SciSpot:
         best_usd, slow = cheapest_known_usd(found), too_slow(found)
         for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
             if job.offer not in (None, lease.offer):
-                continue  # it is for others to use, or to leave
+                continue  # jobs pinned to its offer decide about it
             sooner_s = -reuse_here_s(state, self.lifetimes, job, lease)
             here_usd = job_here_usd(state, self.lifetimes, job, lease)
             if sooner_s > 0:
@@ -68,37 +68,37 @@ class SciSpot:
                 why = f"{age}the next job is expected to be done {show_duration(sooner_s)} sooner on a new machine"
                 yield d.ReleaseLease(lease=lease.id, why=why)
             elif lease.offer.machine in slow:
-                why = "with machines of this kind the bag would miss its deadline, with another it would not"
+                why = "with this machine type the bag would miss its deadline, with another it would not"
                 yield d.ReleaseLease(lease=lease.id, why=why)
-            elif best_usd is not None and here_usd is not None and here_usd > DEARER * best_usd:
-                why = f"the next job would cost {show_usd(here_usd)} here and {show_usd(best_usd)} on another kind"
+            elif best_usd is not None and here_usd is not None and here_usd > MORE_EXPENSIVE * best_usd:
+                why = f"the next job would cost {show_usd(here_usd)} here and {show_usd(best_usd)} on another type"
                 yield d.ReleaseLease(lease=lease.id, why=why)
 
     def _rent(self, state: RunView) -> Iterator[d.Decision]:
-        """One machine after the other: what the last one will tell may be worth no second try."""
-        asked = None
-        while asked != state.next_lease():
-            asked = state.next_lease()
+        """One machine after the other: an offer that the last one already tries need not be tried twice."""
+        last = None
+        while last != state.next_lease():
+            last = state.next_lease()
             yield from rent_missing(state, lambda view: ranked(view, self.lifetimes), at_most=1)
 
-    def _give_spares_back(self, state: RunView) -> Iterator[d.Decision]:
-        if on_the_move(state):
+    def _release_spares(self, state: RunView) -> Iterator[d.Decision]:
+        if moves_under_way(state):
             return
-        over = not state.segments and not state.waiting and not state.thinking
+        over = not state.segments and not state.waiting and not state.background_tasks
         for lease in [state.leases[lease_id] for lease_id in state.idle]:
             spare_s = 0.0 if over or not has_time(state, lease) else spare_here_s(state, self.lifetimes, lease)
             due_at = _idle_since(state, lease) + spare_s
             if due_at <= state.now:
-                why = "nothing is left for it to do" if over else "as a spare it would cost more than it saves"
+                why = "idle: no work is left for it" if over else "as a spare it would cost more than it saves"
                 yield d.ReleaseLease(lease=lease.id, why=why)
             elif f"{IDLE}{lease.id}" not in state.timers:
-                why = f"worth {show_duration(spare_s)} as a spare for a job that loses its machine"
+                why = f"kept for {show_duration(spare_s)} as a spare, for a job whose machine is preempted"
                 yield d.WakeAt(name=f"{IDLE}{lease.id}", at=due_at, about=lease.id, why=why)
 
 
-def _chosen(state: RunView) -> bool:
-    """Do jobs come with the kind and number of their machines (`scispot_gangs`)? Configurations that name machines are
-    another matter: those are not for us to choose, and shared by nobody."""
+def _places_chosen(state: RunView) -> bool:
+    """Do jobs come with the offer and number of their machines (`scispot.gang_size`)? Not so where configurations name
+    machines: those are not ours to choose, and are never shared."""
     if not state.waiting or state.spec.space.roles:
         return False
     return state.jobs[next(iter(state.waiting))].offer is not None

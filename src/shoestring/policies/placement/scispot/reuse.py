@@ -1,6 +1,6 @@
-"""What a machine that is there is worth for the next job, by its age: the models' answers for a lease of a run.
+"""What a machine that is up is worth for the next job, by its age: the lifetime models applied to a lease of a run.
 
-A job that takes several machines ends with the first of them to go, and is shorter on them.
+A job on several machines is interrupted by the first preemption of any of them, and is shorter on them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LONGEST_SPARE_S = 3600.0
 """The paper keeps every spare for an hour; here that is the most."""
 OLDEST_S = 4 * 86400.0
-"""Where a provider has no limit: nobody asks about older machines."""
+"""Survival is tabulated up to this age, where a provider has no limit on lifetimes."""
 
 
 def reuse_here_s(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lease) -> float:
-    """Seconds that a job is expected to be done sooner here than on a new machine; 0 while nothing is known. Of several
-    that work on it together all are taken to be as old as this one."""
+    """Seconds that a job is expected to finish sooner here than on a new machine; 0 while unknown. Of several machines
+    that work on it together, all are assumed to be as old as this one."""
     from shoestring.models.lifetimes.reuse import reuse_saves_s
 
     place = _place(state, lease, job)
@@ -37,7 +37,7 @@ def reuse_here_s(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
 
 
 def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lease) -> float | None:
-    """Expected dollars of one job on this machine, and on others like it; None while nothing is known."""
+    """Expected dollars of one job on this machine, and on others like it; None while unknown."""
     from shoestring.models.lifetimes.makespan import makespan_s
 
     place = _place(state, lease, job)
@@ -51,8 +51,8 @@ def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
 
 
 def spare_here_s(state: RunView, lifetimes: LifetimeSource, lease: Lease) -> float:
-    """How long it is worth keeping, from the moment it became idle: for a job such as those that wait for machines of
-    this kind, or run on them."""
+    """How long it is worth keeping, from the moment it became idle: for a job like those that wait for this offer, or
+    run on it."""
     from shoestring.models.lifetimes.reuse import break_even_idle_s
 
     place = _place(state, lease, _job_for(state, lease))
@@ -68,13 +68,13 @@ def _job_for(state: RunView, lease: Lease) -> Job | None:
 
 
 def _place(state: RunView, lease: Lease, job: Job | None) -> Place:
-    """What a job takes of such machines: what was chosen for it, or one alone."""
+    """Where a job would run on such machines: the place chosen for it, or one machine."""
     chosen = None if job is None else chosen_place(state, job)
     return chosen or place_on(state, state.listings[lease.offer], 1)
 
 
 def _table_of(state: RunView, lifetimes: LifetimeSource, place: Place) -> SurvivalTable | None:
-    """None: nobody takes it away."""
+    """None: it is never preempted."""
     model = lifetimes.for_offer(state, place.listing)
     return None if model is None else _table(model, place.count)
 
@@ -87,7 +87,7 @@ def _table(model: LifetimeModel, machines: int) -> SurvivalTable:
 
 
 def _job_s(state: RunView, place: Place) -> float | None:
-    """What a whole job takes there; None until one has been timed."""
+    """How long a whole job takes there; None until one has been timed."""
     from shoestring.models.speed.job_length import JobLengths
 
     step = JobLengths.of(state).step_time(place.listing, place.slots)

@@ -1,8 +1,8 @@
-"""Machines for jobs whose kind and number of machines are chosen: what is there and on its way, shared out in the order
-in which jobs wait; what is missing, rented.
+"""Machines for jobs whose offer and number of machines are chosen: those held or pending are assigned in the order in
+which jobs wait, missing ones are rented.
 
-A gang starts when all of its machines are there, so they are rented together or not at all. Nobody overtakes one that
-there is no room for, or jobs that need a single machine would take each that comes free, and a gang would never start.
+A gang starts when all of its machines are up, so they are rented together or not at all. No job overtakes one whose
+machines may not be rented yet, or single-machine jobs would take each that becomes free, and a gang would never start.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY, start_on
 from shoestring.policies.placement.renting.facts import free_usd, try_again
 from shoestring.policies.placement.renting.packing import Packing, has_time
-from shoestring.policies.placement.renting.rent_gang import least_held_s, payable_s, rent_together, room, to_be_had
+from shoestring.policies.placement.renting.rent_gang import is_available, least_held_s, payable_s, rent_together, room
 from shoestring.policies.placement.scispot.candidates import Place, chosen_place
 from shoestring.units import show_usd
 
 
 @dataclass
 class Supply:
-    """Slots that nobody has a claim on yet: on machines that are there, then on those that were asked for."""
+    """Unclaimed slots: on machines that are up, then on pending ones."""
 
     worker: int
     _free: dict[Offer, dict[LeaseId, int]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Supply:
         return not self._free
 
     def has(self, place: Place) -> bool:
-        """Is all that a job there needs free for it?"""
+        """Are all machines free that a job there needs?"""
         return len(self._fitting(place)) == place.count
 
     def has_some(self, place: Place) -> bool:
@@ -58,7 +58,7 @@ class Supply:
         return place.count - len(self._fitting(place))
 
     def claim(self, place: Place) -> tuple[LeaseId, ...]:
-        """What is free for a job there is its own from now on."""
+        """Reserve for a job what is free there."""
         claimed = self._fitting(place)
         free = self._free.get(place.listing.offer, {})
         for lease in claimed:
@@ -68,7 +68,7 @@ class Supply:
         return claimed
 
     def withdraw(self, offer: Offer, lease: LeaseId) -> bool:
-        """It is not to be counted on any more. False if there was nothing left of it to count on."""
+        """Remove a lease. False if none of its slots was unclaimed."""
         free = self._free.get(offer, {})
         found = free.pop(lease, None) is not None
         if found and not free:
@@ -76,7 +76,7 @@ class Supply:
         return found
 
     def _fitting(self, place: Place) -> tuple[LeaseId, ...]:
-        """Machines to itself for a gang, the first of those that have room for a single job."""
+        """Whole machines for a gang; for a single job, the first with room."""
         free = self._free.get(place.listing.offer, {})
         each = place.slots // place.count
         fitting = [lease for lease in free if (free[lease] == each if place.count > 1 else free[lease] >= each)]
@@ -84,7 +84,7 @@ class Supply:
 
 
 def provide(state: RunView) -> Iterator[d.Decision]:
-    """Start whoever has its machines, and rent what the others miss."""
+    """Start jobs whose machines are up, and rent what the others lack."""
     supply = Supply.of(state)
     in_time = state.deadline_at - state.now >= least_held_s(state)
     denied = unpaid = ""
@@ -103,32 +103,34 @@ def provide(state: RunView) -> Iterator[d.Decision]:
         if blocked or not in_time:
             continue
         offer = place.listing.offer
-        if not to_be_had(state, offer):
+        if not is_available(state, offer):
             denied = denied or f"{offer} was denied just now, or costs more than on demand"
             continue
         held_s = payable_s(state, offer, missing)
         if held_s is None:
-            unpaid = unpaid or f"{show_usd(max(0.0, free_usd(state)))} does not pay {place} any more"
+            unpaid = unpaid or f"{show_usd(max(0.0, free_usd(state)))} left in the budget cannot pay {place}"
             continue
         yield from _make_room(state, supply, missing)
         price = f"${state.usd_per_hour(offer):.4f}/h, for the next job"
         why = price if place.count == 1 else f"for a gang of {place}"
-        asked_for = set(state.pending)
+        pending_before = set(state.pending)
         blocked = not (yield from rent_together(state, offer, missing, held_s, why))
         if not blocked:
-            for lease in [lease for lease in state.pending if lease not in asked_for]:
+            for lease in [lease for lease in state.pending if lease not in pending_before]:
                 supply.add(state, lease)
             supply.claim(place)
     if denied and RETRY not in state.timers:
         yield try_again(state, denied)
     elif unpaid and not denied and not state.leases:
-        yield d.WindDown(why=unpaid)
+        yield d.WindDown(reason="out_of_budget", why=unpaid)
 
 
 def _make_room(state: RunView, supply: Supply, missing: int) -> Iterator[d.Decision]:
-    """Where no more may be rented: idle machines go that nobody in line so far can use."""
+    """Where no more may be rented, release idle machines that no job so far in the queue can use."""
     for lease in [state.leases[lease_id] for lease_id in state.idle]:
         if room(state) >= missing:
             return
         if not has_time(state, lease) or supply.withdraw(lease.offer, lease.id):
-            yield d.ReleaseLease(lease=lease.id, why="it makes room for machines of another kind for the next job")
+            yield d.ReleaseLease(
+                lease=lease.id, why="released to make room for machines of another type, for the next job"
+            )

@@ -1,7 +1,7 @@
-"""Rules that the slack programme is compared with, as placements of their own.
+"""Baselines that the slack programme is compared with.
 
 Both are of "Can't Be Late: Optimizing Spot Instance Savings under Deadlines" (NSDI 2024), and both keep the guarantee.
-Where several zones have machines they take the cheapest, and a spot machine is kept until it is lost.
+Of several zones with machines they choose the cheapest, and a spot machine is used until it is preempted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shoestring.policies.placement.slack.guarantee import (
 from shoestring.policies.placement.slack.zones import Quote
 
 AHEAD_SETUPS = 2.0
-"""So many set-ups ahead of the clock, Uniform Progress leaves an on-demand machine; with less it goes to and fro."""
+"""This many set-ups ahead of schedule, Uniform Progress leaves an on-demand machine; with less it would oscillate."""
 
 
 def greedy(now: Situation, switching: Switching, quotes: Sequence[Quote]) -> SlackChoice:
-    """Spot while there is any, nothing while there is none; on demand when the guarantee says so, and to the end."""
+    """Spot while any is available, else wait; on-demand when the guarantee requires it, and then to the end."""
     if now.here is MachineChoice.ON_DEMAND:
         return ON_DEMAND
     return guarded(_cheapest_or(WAIT, now, quotes), now, switching)
@@ -33,16 +33,16 @@ def greedy(now: Situation, switching: Switching, quotes: Sequence[Quote]) -> Sla
 def uniform_progress(
     now: Situation, switching: Switching, quotes: Sequence[Quote], work_s: float, deadline_s: float
 ) -> SlackChoice:
-    """Stay as far along as the clock is: behind it, on demand; two set-ups ahead of it, back to spot. `work_s` is all
-    of the work, and `deadline_s` all of the time, that there was at the start."""
+    """Progress in proportion to time: behind schedule, on-demand; two set-ups ahead of it, back to spot. `work_s` is
+    all the work, and `deadline_s` all the time, that there was at the start."""
     passed_s = deadline_s - now.time_left_s
     ahead_s = (work_s - now.work_left_s) - passed_s * work_s / deadline_s
     if now.here is MachineChoice.ON_DEMAND:
         far_ahead = ahead_s >= AHEAD_SETUPS * switching.setup_s
-        wish = _cheapest_or(WAIT, now, quotes) if far_ahead else ON_DEMAND
+        proposed = _cheapest_or(WAIT, now, quotes) if far_ahead else ON_DEMAND
     else:
-        wish = _cheapest_or(ON_DEMAND if ahead_s < 0 else WAIT, now, quotes)
-    return guarded(wish, now, switching)
+        proposed = _cheapest_or(ON_DEMAND if ahead_s < 0 else WAIT, now, quotes)
+    return guarded(proposed, now, switching)
 
 
 def _cheapest_or(otherwise: SlackChoice, now: Situation, quotes: Sequence[Quote]) -> SlackChoice:

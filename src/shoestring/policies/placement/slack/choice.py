@@ -1,6 +1,6 @@
-"""One job at one look: the cheapest thing to do, by the slack programme, within the guarantee.
+"""The cheapest choice for one job at one look, by the slack programme, within the guarantee.
 
-The placement of a real run and the benchmark ask this same function.
+The placement of a real run and the benchmark call this same function.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ YOUNG_S = 3600.0
 
 
 def choose(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
-    """`quotes` are of the zones that have machines now, that of a spot machine held among them."""
+    """`quotes` are of the zones that have machines now, including that of a spot machine held."""
     if now.here is MachineChoice.SPOT:
-        wish = _on_spot(now, switching, programme, quotes)
+        proposed = _on_spot(now, switching, programme, quotes)
     elif now.here is MachineChoice.ON_DEMAND:
-        wish = _on_demand(now, switching, programme, quotes)
+        proposed = _on_demand(now, switching, programme, quotes)
     else:
-        wish = _with_nothing(now, switching, programme, quotes)
-    return guarded(wish, now, switching)
+        proposed = _with_nothing(now, switching, programme, quotes)
+    return guarded(proposed, now, switching)
 
 
 def _with_nothing(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
@@ -48,11 +48,11 @@ def _with_nothing(now: Situation, switching: Switching, programme: SlackTable, q
         waiting, best = programme.at(programme.wait, work, slack), programme.at(programme.nothing, work, slack)
         return WAIT if waiting <= best else ON_DEMAND
     there = best_quote(quotes, switching)
-    after = slack - switching.setup_s
-    spot_usd = there.usd_per_hour * switching.setup_s / 3600 + programme.at(_aged(programme, there), work, after)
-    kept_usd = programme.on_demand_usd_per_hour * switching.setup_s / 3600
-    kept_usd += programme.at(programme.kept_could, work, after)
-    return SlackChoice(MachineChoice.SPOT, there.zone) if spot_usd <= kept_usd else ON_DEMAND
+    slack_after = slack - switching.setup_s
+    spot_usd = there.usd_per_hour * switching.setup_s / 3600 + programme.at(_aged(programme, there), work, slack_after)
+    on_demand_usd = programme.on_demand_usd_per_hour * switching.setup_s / 3600
+    on_demand_usd += programme.at(programme.on_demand_spot_up, work, slack_after)
+    return SlackChoice(MachineChoice.SPOT, there.zone) if spot_usd <= on_demand_usd else ON_DEMAND
 
 
 def _on_spot(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
@@ -76,13 +76,13 @@ def _on_spot(now: Situation, switching: Switching, programme: SlackTable, quotes
 def _on_demand(now: Situation, switching: Switching, programme: SlackTable, quotes: Sequence[Quote]) -> SlackChoice:
     work, slack = now.work_left_s, now.slack_s
     if not quotes:
-        stay, leave = programme.at(programme.kept, work, slack), programme.at(programme.nothing, work, slack)
+        stay, leave = programme.at(programme.on_demand, work, slack), programme.at(programme.nothing, work, slack)
         return WAIT if leave < stay else ON_DEMAND
     there = best_quote(quotes, switching)
-    stay = programme.at(programme.kept_could, work, slack)
+    stay = programme.at(programme.on_demand_spot_up, work, slack)
     overlap_usd = there.usd_per_hour * switching.setup_s / 3600
-    after = slack - switching.restore_s - switching.save_s
-    leave = overlap_usd + programme.at(_aged(programme, there), work, after)
+    slack_after = slack - switching.restore_s - switching.save_s
+    leave = overlap_usd + programme.at(_aged(programme, there), work, slack_after)
     return SlackChoice(MachineChoice.SPOT, there.zone) if leave < stay else ON_DEMAND
 
 
@@ -93,20 +93,22 @@ def _aged(programme: SlackTable, quote: Quote) -> Table:
 Rule = Literal["slack", "greedy", "uniform_progress"]
 
 
-def wish_of(rule: Rule, turn: SlackContext, net: TrialSlack, market: SpotMarket) -> SlackChoice:
+def choice_by(rule: Rule, context: SlackContext, trial_slack: TrialSlack, market: SpotMarket) -> SlackChoice:
     match rule:
         case "greedy":
-            return greedy(net.now, net.switching, market.quotes)
+            return greedy(trial_slack.now, trial_slack.switching, market.quotes)
         case "uniform_progress":
-            deadline_s = turn.state.spec.deadline_s - turn.state.spec.wind_down_s
-            work_s = net.now.work_left_s + _done_s(turn, net)
-            return uniform_progress(net.now, net.switching, market.quotes, work_s, deadline_s)
+            deadline_s = context.state.spec.deadline_s - context.state.spec.wind_down_s
+            work_s = trial_slack.now.work_left_s + _done_s(context, trial_slack)
+            return uniform_progress(trial_slack.now, trial_slack.switching, market.quotes, work_s, deadline_s)
         case "slack":
-            return choose(net.now, net.switching, programme_for(turn, market, net), market.quotes)
+            return choose(
+                trial_slack.now, trial_slack.switching, programme_for(context, market, trial_slack), market.quotes
+            )
 
 
-def _done_s(turn: SlackContext, net: TrialSlack) -> float:
-    """Work of the study so far, shared by its places: what the clock is compared with. One trial alone has its own."""
-    state = turn.state
+def _done_s(context: SlackContext, trial_slack: TrialSlack) -> float:
+    """Work of the study so far, per trial that can run at once: what the schedule is compared with."""
+    state = context.state
     steps = sum(job.step for job in state.jobs.values())
-    return steps * net.seconds_per_step / min(places_of(state), max(1, len(state.jobs)))
+    return steps * trial_slack.seconds_per_step / min(places_of(state), max(1, len(state.jobs)))

@@ -1,10 +1,10 @@
 """The slack programme: what the rest of a job is expected to cost, for every amount of work and slack left.
 
 A dynamic programme over (work left, slack, what is held). Work on any machine lowers the work and leaves the slack as
-it is; waiting, set-ups and lost work use up slack. Where the slack runs out only on-demand machines are left, so the
-value of slack, and with it when to wait, when to pay more and when to go back to spot, comes out by itself.
+it is; waiting, set-ups and lost work use up slack. Where the slack runs out only on-demand machines are left. The
+value of slack follows from that, and with it when to wait, when to pay more and when to go back to spot.
 
-All columns of slack at one amount of work are done at once; amounts of work follow each other.
+All columns of slack at one amount of work are computed at once, row by row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_ROWS, MOST_ROW_S = 100, 1800.0
 
 @dataclass(frozen=True)
 class SlackMarket:
-    """The market, as the programme sees it: one kind of spot machine that comes and goes, one that stays."""
+    """The market as the programme models it: one kind of spot machine, one kind of on-demand machine."""
 
     spot_usd_per_hour: float
     on_demand_usd_per_hour: float
@@ -36,11 +36,11 @@ class SlackMarket:
     """Of the zone that would be chosen, in the first hour of a spell."""
     old_losses_per_h: float
     elsewhere: float
-    """The chance that another zone has machines when this one takes its own away."""
+    """Probability that another zone has machines when this one preempts its own."""
     returns_per_h: float
-    """How soon any zone has machines again when none has."""
+    """Rate at which a zone has machines again when none has."""
     redo_s: float = 0.0
-    """Work lost with a machine, on average."""
+    """Work lost per preemption, on average."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class SlackTable:
     nothing: Table
     """Holding nothing, and no zone has machines."""
     wait: Table
-    """The same, if it waits for them now."""
+    """The same, waiting for them now."""
     young: Table
     """On a spot machine whose zone has had machines for less than an hour."""
     old: Table
-    kept: Table
-    """Staying on demand for now, while no zone has machines."""
-    kept_could: Table
-    """Staying on demand for now, though there are spot machines to be had."""
+    on_demand: Table
+    """Staying on on-demand for now, while no zone has spot machines."""
+    on_demand_spot_up: Table
+    """Staying on on-demand for now, though a zone has spot machines."""
 
     def at(self, table: Table, work_s: float, slack_s: float) -> float:
         """A value between the points of the grid; outside it, the value at its edge."""
@@ -73,7 +73,7 @@ class SlackTable:
 
 
 def slack_grid_s(slack_s: float) -> float:
-    """Forty steps of slack, where that is neither finer than pays nor too coarse to see a set-up."""
+    """Forty steps of slack, within limits: no finer than pays, not too coarse for a set-up to show."""
     return min(MOST_GRID_S, max(LEAST_GRID_S, slack_s / 40))
 
 
@@ -85,7 +85,7 @@ def solve(terms: SlackMarket, switching: Switching, work_s: float, slack_s: floa
     work_step = max(step, min(MOST_ROW_S, work_s / MOST_ROWS))
     rows, columns = int(work_s / work_step) + 2, int(max(slack_s, 0.0) / step) + 2
     hours, setup_h, restore_h = work_step / 3600, switching.setup_s / 3600, switching.restore_s / 3600
-    spot_usd, kept_usd = terms.spot_usd_per_hour, terms.on_demand_usd_per_hour
+    spot_usd, on_demand_usd = terms.spot_usd_per_hour, terms.on_demand_usd_per_hour
     lost_young = 1 - exp(-terms.young_losses_per_h * hours)
     lost_old = 1 - exp(-terms.old_losses_per_h * hours)
     none_left = lost_young * (1 - terms.elsewhere)
@@ -100,38 +100,40 @@ def solve(terms: SlackMarket, switching: Switching, work_s: float, slack_s: floa
     may_wait = slack - step >= switching.setup_s
     wait_from = int(may_wait.argmax()) if may_wait.any() else columns
 
-    nothing, wait, could, could_old, young, old, kept, kept_could = (np.zeros((rows, columns)) for _ in range(8))
-    idle_kept, idle_kept_could = np.zeros(columns), np.zeros(columns)
+    nothing, wait, spot_up, spot_up_old, young, old, on_demand, on_demand_spot_up = (
+        np.zeros((rows, columns)) for _ in range(8)
+    )
+    held, held_spot_up = np.zeros(columns), np.zeros(columns)
     for row in range(1, rows):
         before = row - 1
-        lost = redo(terms.elsewhere * could_old[before] + (1 - terms.elsewhere) * nothing[before])
+        lost = redo(terms.elsewhere * spot_up_old[before] + (1 - terms.elsewhere) * nothing[before])
         grown = (1 - ages) * young[before] + ages * old[before]
-        to_the_end = kept_usd * (row * hours + restore_h) + spot_usd * setup_h
+        to_the_end = on_demand_usd * (row * hours + restore_h) + spot_usd * setup_h
         young[row] = spot_usd * hours + (1 - lost_young) * grown + lost_young * lost
         old[row] = spot_usd * hours + (1 - lost_old) * old[before] + lost_old * lost
         young[row][past_line] = old[row][past_line] = to_the_end
-        kept[row] = kept_usd * hours + (1 - back) * idle_kept + back * idle_kept_could
-        kept_could[row] = kept_usd * hours + (1 - none_left) * idle_kept_could + none_left * idle_kept
+        on_demand[row] = on_demand_usd * hours + (1 - back) * held + back * held_spot_up
+        on_demand_spot_up[row] = on_demand_usd * hours + (1 - none_left) * held_spot_up + none_left * held
 
-        go_on_demand = kept_usd * setup_h + setup(kept_could[row])
-        gone = setup(terms.elsewhere * could_old[before] + (1 - terms.elsewhere) * nothing[before]) + spot_usd * hours
-        for reach, on_it, losses_per_h in (
-            (could, young, terms.young_losses_per_h),
-            (could_old, old, terms.old_losses_per_h),
+        go_on_demand = on_demand_usd * setup_h + setup(on_demand_spot_up[row])
+        gone = setup(terms.elsewhere * spot_up_old[before] + (1 - terms.elsewhere) * nothing[before]) + spot_usd * hours
+        for values, on_it, losses_per_h in (
+            (spot_up, young, terms.young_losses_per_h),
+            (spot_up_old, old, terms.old_losses_per_h),
         ):
-            lasts = exp(-losses_per_h * setup_h)  # through its set-up; if not, all of that was for nothing
+            lasts = exp(-losses_per_h * setup_h)  # probability to survive its set-up, which is wasted if not
             start = spot_usd * setup_h + lasts * setup(on_it[row]) + (1 - lasts) * gone
-            reach[row] = np.where(may_spot, np.minimum(go_on_demand, start), go_on_demand)
-        go_on_demand = kept_usd * setup_h + setup(kept[row])
-        wait[row], nothing[row] = _waited(go_on_demand, could[row], back_waiting, wait_from)
+            values[row] = np.where(may_spot, np.minimum(go_on_demand, start), go_on_demand)
+        go_on_demand = on_demand_usd * setup_h + setup(on_demand[row])
+        wait[row], nothing[row] = _waited(go_on_demand, spot_up[row], back_waiting, wait_from)
         leave = spot_usd * setup_h + restore(young[row])
-        idle_kept = np.where(may_leave, np.minimum(kept[row], nothing[row]), kept[row])
-        idle_kept_could = np.where(may_leave, np.minimum(kept_could[row], leave), kept_could[row])
-    return SlackTable(kept_usd, work_step, step, nothing, wait, young, old, kept, kept_could)
+        held = np.where(may_leave, np.minimum(on_demand[row], nothing[row]), on_demand[row])
+        held_spot_up = np.where(may_leave, np.minimum(on_demand_spot_up[row], leave), on_demand_spot_up[row])
+    return SlackTable(on_demand_usd, work_step, step, nothing, wait, young, old, on_demand, on_demand_spot_up)
 
 
 class _Later:
-    """A column of values as it is when some slack has been used up. Less than none is counted as none."""
+    """A column of values after some slack is used up. Negative slack counts as zero."""
 
     def __init__(self, slack: Table, by_s: float, step_s: float) -> None:
         import numpy as np
@@ -147,12 +149,13 @@ class _Later:
         return later
 
 
-def _waited(go_on_demand: Table, could: Table, back: float, wait_from: int) -> tuple[list[float], list[float]]:
-    """Waiting for machines, and the better of that and going on demand: each column of slack needs the one before."""
-    at_once, taken = go_on_demand.tolist(), could.tolist()
+def _waited(go_on_demand: Table, spot_up: Table, back: float, wait_from: int) -> tuple[list[float], list[float]]:
+    """Values of waiting for spot machines, and of the better of that and an on-demand machine: each column of slack
+    needs the one before."""
+    at_once, then_spot = go_on_demand.tolist(), spot_up.tolist()
     wait, best = list(at_once), list(at_once)
     for column in range(max(1, wait_from), len(best)):
-        wait[column] = (1 - back) * best[column - 1] + back * taken[column - 1]
+        wait[column] = (1 - back) * best[column - 1] + back * then_spot[column - 1]
         best[column] = min(at_once[column], wait[column])
     return wait, best
 

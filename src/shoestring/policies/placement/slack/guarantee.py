@@ -1,8 +1,8 @@
-"""The guarantee: a deadline that on-demand machines alone could still meet is met, whatever else is wished for.
+"""The guarantee: a deadline that on-demand machines alone could still meet is met, whatever a rule proposes.
 
 Slack is the time left minus the DURABLE work left: what is not saved counts as undone. Between two looks slack falls by
-at most the time between them, because saved work cannot be lost. So it is enough to go on demand while there is still
-room for one set-up, one save and one look. Every rule here follows from that; chance does not enter.
+at most the time between them, because saved work cannot be lost. So it is enough to go to an on-demand machine while
+there is slack for one set-up, one save and one look. Every rule here follows from that; no probability is involved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MachineChoice(Enum):
 
 @dataclass(frozen=True)
 class SlackChoice:
-    """What to do until the next look: hold this kind of machine (the one that is held stays until it is there)."""
+    """What to do until the next look: hold this kind of machine (the present one is held until the new one is up)."""
 
     kind: MachineChoice
     zone: int = 0
@@ -39,7 +39,7 @@ class Switching:
     """What changing machines takes, in seconds."""
 
     setup_s: float
-    """From asking for a machine to work going on there."""
+    """From the request for a machine until work resumes on it."""
     restore_s: float
     """The part of it that cannot be done while the old machine still works."""
     save_s: float
@@ -48,7 +48,7 @@ class Switching:
 
     @property
     def line_s(self) -> float:
-        """With less slack than this there must be an on-demand machine, here or coming."""
+        """With less slack than this there must be an on-demand machine, held or pending."""
         return self.setup_s + self.save_s + self.look_s
 
 
@@ -58,18 +58,19 @@ class Situation:
 
     time_left_s: float
     work_left_s: float
-    """If nothing is lost any more."""
+    """If no more work is lost."""
     unsaved_s: float = 0.0
     """Work that would be lost with the machine."""
     here: MachineChoice = MachineChoice.WAIT
     """What is held now: WAIT is nothing."""
     zone: int = 0
     starting: bool = False
-    """The machine is there or coming, but no work is done on it yet."""
+    """The machine is held or pending, but no work is done on it yet."""
 
     @property
     def slack_s(self) -> float:
-        """Unsaved work counts as undone on spot machines only: nobody takes the others, and leaving one saves first."""
+        """Unsaved work counts as undone on spot only: on-demand machines are not preempted, and leaving one saves
+        first."""
         unsaved = 0.0 if self.here is MachineChoice.ON_DEMAND else self.unsaved_s
         return self.time_left_s - self.work_left_s - unsaved
 
@@ -82,12 +83,12 @@ def must_be_on_demand(slack_s: float, switching: Switching) -> bool:
 
 
 def may_start_on_spot(slack_s: float, switching: Switching) -> bool:
-    """Not where its set-up alone would use up the slack: it would be given up before it did anything."""
+    """Not where its set-up alone would use up the slack: it would be left before it did any work."""
     return slack_s >= switching.line_s + switching.setup_s
 
 
 def may_leave_on_demand(slack_s: float, switching: Switching) -> bool:
-    """There must be slack for the restore, the save before it, and for coming back."""
+    """There must be slack for the restore, the save before it, and for coming back to on-demand."""
     return slack_s >= switching.line_s + switching.restore_s + switching.save_s
 
 
@@ -97,23 +98,22 @@ def should_save_now(slack_s: float, unsaved_s: float, switching: Switching) -> b
     return close and unsaved_s > switching.save_s
 
 
-def guarded(wish: SlackChoice, now: Situation, switching: Switching) -> SlackChoice:
-    """The wish, or what the guarantee puts in its place."""
+def guarded(proposed: SlackChoice, now: Situation, switching: Switching) -> SlackChoice:
+    """The proposed choice, or the one that the guarantee requires instead."""
     slack_s = now.slack_s
     if now.here is MachineChoice.ON_DEMAND:
-        stuck = now.starting or not may_leave_on_demand(slack_s, switching)
-        return (
-            ON_DEMAND if stuck or wish.kind is MachineChoice.SAVE else wish
-        )  # a save here costs time and gains nothing
+        must_stay = now.starting or not may_leave_on_demand(slack_s, switching)
+        # A save here costs time and gains nothing.
+        return ON_DEMAND if must_stay or proposed.kind is MachineChoice.SAVE else proposed
     if must_be_on_demand(slack_s, switching):
         return ON_DEMAND
     if now.here is MachineChoice.WAIT:
-        if wish.kind is MachineChoice.SPOT and not may_start_on_spot(slack_s, switching):
+        if proposed.kind is MachineChoice.SPOT and not may_start_on_spot(slack_s, switching):
             return ON_DEMAND
-        return WAIT if wish.kind is MachineChoice.SAVE else wish
+        return WAIT if proposed.kind is MachineChoice.SAVE else proposed
     if should_save_now(slack_s, now.unsaved_s, switching):
         return SAVE
-    moves = wish.kind is MachineChoice.SPOT and wish.zone != now.zone
+    moves = proposed.kind is MachineChoice.SPOT and proposed.zone != now.zone
     if moves and not may_start_on_spot(slack_s, switching):
         return SlackChoice(MachineChoice.SPOT, now.zone)
-    return wish
+    return proposed

@@ -1,4 +1,4 @@
-"""The on-demand machine by which a trial's slack is reckoned: the cheapest per step on which it is still in time."""
+"""The on-demand machine that a trial's slack is computed for: the cheapest per step on which it is still in time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shoestring.policies.placement.slack.speed import SlackSpeeds, Where
 
 
 @dataclass(frozen=True)
-class WayOut:
-    kept: Ranked
-    """All on-demand offers that would do, best first."""
+class OnDemandFallback:
+    offers: Ranked
+    """All on-demand offers that fit, best first."""
     seconds_per_step: float
-    """On the first of them, on the safe side: a machine type that nobody was timed on is as slow as the slowest known.
-    Where none is on offer, the slowest pace known."""
+    """On the first of them, conservatively: a machine type on which no trial was timed counts as slow as the slowest
+    known. Where none is on offer, the slowest pace known."""
     usd_per_hour: float
     """Dollars for an hour of work at that pace."""
 
@@ -36,15 +36,15 @@ class _Candidate:
 
 def on_demand_fallback(
     speeds: SlackSpeeds, state: RunView, job: Job, known: Mapping[Where, float], wanted: Sequence[tuple[int, float]]
-) -> WayOut:
+) -> OnDemandFallback:
     """`wanted`: steps that should be done, and the seconds there are for them; where no machine can, fewer steps.
 
-    Machines that were timed come first, for a slower one could not keep what is promised. Too late for all of them, it
-    is the fastest of those: one that nobody was timed on may be dear, and no faster."""
+    Timed machine types come first, for a slower one than expected would break the guarantee. If it is too late for all,
+    the fastest timed one: an untimed one may be expensive, and no faster."""
     slowest_s = max(known.values())
     found = [_candidate(speeds, job, known, slowest_s, listing, offers) for listing, offers in _on_demand(state, job)]
     if not found:
-        return WayOut([], slowest_s, 0.0)
+        return OnDemandFallback([], slowest_s, 0.0)
     for steps, room_s in wanted:
         in_time = [x for x in found if (steps + 1) * x.safe_s <= room_s]  # a save waits for the end of a step
         if in_time:
@@ -53,12 +53,12 @@ def on_demand_fallback(
     else:
         best = min(found, key=lambda x: (not x.timed, x.safe_s, x.usd_per_step))
     others = sorted((x for x in found if x is not best), key=lambda x: (not x.timed, x.usd_per_step))
-    kept = [pair for candidate in (best, *others) for pair in candidate.offers]
-    return WayOut(kept, best.safe_s, best.usd_per_step / best.safe_s * 3600)
+    offers = [pair for candidate in (best, *others) for pair in candidate.offers]
+    return OnDemandFallback(offers, best.safe_s, best.usd_per_step / best.safe_s * 3600)
 
 
 def cheapest_steps(speeds: SlackSpeeds, state: RunView, job: Job) -> Ranked:
-    """On-demand offers by what a step is expected to cost there, before any was timed."""
+    """On-demand offers by the expected cost of a step, before any was timed."""
     found = [_candidate(speeds, job, {}, 0.0, listing, offers) for listing, offers in _on_demand(state, job)]
     return [pair for x in sorted(found, key=lambda x: x.usd_per_step) for pair in x.offers]
 
@@ -76,13 +76,13 @@ def _candidate(
 
 def _on_demand(state: RunView, job: Job) -> list[tuple[Listing, Ranked]]:
     """Of each machine type that fits, the cheapest listing and all its offers."""
-    types: dict[tuple[object, ...], list[tuple[Listing, Ranked]]] = state.memo("slack ways out", dict)
-    asked = (job.slots, job.offer)
-    if asked not in types:
+    types: dict[tuple[object, ...], list[tuple[Listing, Ranked]]] = state.memo("slack on-demand offers", dict)
+    key = (job.slots, job.offer)
+    if key not in types:
         found: dict[str, tuple[Listing, Ranked]] = {}
         for offer, why in on_demand_offers(state):
             listing = state.listings[offer]
             if job.offer in (None, offer) and listing.slots >= min(job.slots, state.largest_slots):
                 found.setdefault(offer.machine, (listing, []))[1].append((offer, why))
-        types[asked] = list(found.values())
-    return types[asked]
+        types[key] = list(found.values())
+    return types[key]

@@ -1,8 +1,8 @@
-"""Spot machines where an hour of work is cheapest, with the deadline guaranteed by on-demand ones.
+"""Spot machines where an hour of work is cheapest, with the deadline guaranteed by an on-demand fallback.
 
-Each trial is looked at by itself: what is left of its work and its time goes to a rule (`slack_wish`), the same that
-the benchmark plays, and what it answers is put into the words of the kernel. A machine to move to is rented first; the
-trial saves and stops where it is only when that one is there.
+Each trial is looked at by itself: a rule (`slack.choice`), the same as in the benchmark, chooses by its work and time
+left, and the choice becomes decisions of the kernel. A machine to move to is rented first; the trial saves and stops
+where it is only once that one is up.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.packing import has_time
 from shoestring.policies.placement.renting.rent import Ranked, rent_missing
-from shoestring.policies.placement.slack.choice import Rule, wish_of
-from shoestring.policies.placement.slack.guarantee import MachineChoice, SlackChoice, guarded, may_start_on_spot
+from shoestring.policies.placement.slack.choice import Rule, choice_by
+from shoestring.policies.placement.slack.guarantee import (
+    MachineChoice,
+    Situation,
+    SlackChoice,
+    guarded,
+    may_start_on_spot,
+)
 from shoestring.policies.placement.slack.on_demand_fallback import cheapest_steps
 from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
 from shoestring.policies.placement.slack.trial_slack import (
@@ -34,83 +40,83 @@ from shoestring.policies.placement.slack.trial_slack import (
     UNTIMED,
     SlackContext,
     has_plenty,
-    net_of,
+    slack_of,
     work_at_most_s,
 )
 from shoestring.units import show_duration
 
 WATCH = "slack"
-"""The timer of the next look at everybody."""
+"""The timer of the next look at all running trials."""
 WATCH_ONE = "slack:"
-"""That of a machine whose trial has little slack."""
+"""The timer of a machine whose trial has little slack."""
 MOST_UNWATCHED_S = 1800.0
-"""Prices move slowly: whether a move would pay is asked this often."""
+"""Prices move slowly: whether a move would pay is checked this often."""
 UNTIMED_UNWATCHED_SHARE = 0.02
-"""Of the time: how soon it is looked whether steps have been timed by now."""
+"""As a share of the deadline: how soon to look again while no step has been timed."""
 UNTIMED_SPARE_SHARE = 0.15
-"""While no step has been timed, the last share of the time is for on-demand machines, as with `cheapest`."""
+"""While no step has been timed, the last share of the time prefers on-demand machines, as `cheapest` does."""
 
 
 @dataclass(frozen=True)
 class Slack:
     idle_s: float = 120.0
     consolidates: bool = False
-    """For trials of many widths: the widest sit down first, and work spread over half-empty machines is moved together,
-    so that those it leaves can be given back."""
+    """For trials of different widths: the widest start first, and trials spread over half-empty machines are packed
+    onto fewer, so that the others can be released."""
     rule: Rule = "slack"
-    """What decides within the guarantee."""
+    """Chooses within the guarantee."""
     wants: ClassVar[frozenset[Waker]] = PLACEMENT_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        turn = SlackContext(state)
-        yield from _give_back_what_was_left(turn)
+        context = SlackContext(state)
+        yield from _release_surplus(context)
         yield from start_waiting_jobs(state, widest_first=self.consolidates)
-        yield from rent_missing(state, lambda _: self._ranked(turn))
+        yield from rent_missing(state, lambda _: self._ranked(context))
         if state.segments and _can_choose(state):
-            yield from self._look(turn, event)
+            yield from self._look_at_running(context, event)
         if self.consolidates:
             yield from consolidate(state)
         yield from release_idle(state, self.idle_s)
 
-    def _ranked(self, turn: SlackContext) -> Ranked:
-        """For the trial that has waited longest: spot where the useful hour is cheapest, on demand where that is wiser,
-        or nothing, which is to wait until a zone has machines again."""
-        state = turn.state
-        job = _most_pressed(turn)
-        net = net_of(turn, job)
-        market = spot_market(turn, job, net)
-        if net is None:
-            spot, kept = market.ranked(UNTIMED), cheapest_steps(turn.speeds, state, job)
+    def _ranked(self, context: SlackContext) -> Ranked:
+        """For the waiting trial with the least slack: spot where the useful hour is cheapest, on-demand where the rule
+        says so, or nothing, which is to wait until a zone has machines again."""
+        state = context.state
+        job = _most_urgent(context)
+        trial_slack = slack_of(context, job)
+        market = spot_market(context, job, trial_slack)
+        if trial_slack is None:
+            spot, on_demand = market.ranked(UNTIMED), cheapest_steps(context.speeds, state, job)
             near = state.deadline_at - state.now < UNTIMED_SPARE_SHARE * state.spec.deadline_s
-            return [*kept, *spot] if near else [*spot, *kept]
-        spot = market.ranked(net.switching)
-        if not net.kept:
+            return [*on_demand, *spot] if near else [*spot, *on_demand]
+        spot = market.ranked(trial_slack.switching)
+        if not trial_slack.on_demand:
             return spot
-        if net.hopeless or not (market.quotes or spot_may_come(turn, job, net)):
-            return [*spot, *net.kept]
-        match wish_of(self.rule, turn, net, market).kind:
+        if trial_slack.hopeless or not (market.quotes or spot_may_come(context, job, trial_slack)):
+            return [*spot, *trial_slack.on_demand]
+        match choice_by(self.rule, context, trial_slack, market).kind:
             case MachineChoice.ON_DEMAND:
-                why = f"{show_duration(max(0.0, net.now.slack_s))} of slack"
-                return [*((offer, f"{why}; {reason}") for offer, reason in net.kept), *spot]
+                why = _left(state, trial_slack.now)
+                return [*((offer, f"{why}; {reason}") for offer, reason in trial_slack.on_demand), *spot]
             case MachineChoice.SPOT:
                 return spot
             case _:
                 return []
 
-    def _look(self, turn: SlackContext, event: e.Event) -> Iterator[d.Decision]:
-        """At everybody when that is due, or when a machine has come that somebody wants to move to; else at those who
-        have little slack, and at who has just started."""
-        state = turn.state
+    def _look_at_running(self, context: SlackContext, event: e.Event) -> Iterator[d.Decision]:
+        """At all running trials when that is due, or when a machine came up to which one may move; else at those with
+        little slack, and those just started."""
+        state = context.state
         due = WATCH not in state.timers
         if due or (isinstance(event, e.LeaseGranted) and state.idle) or isinstance(event, e.LeaseDenied):
             looked = list(state.segments.values())
         else:
             looked = _concerned(state, event)
-        claimed = _claimed_by_those_who_left(state) if looked else set()
+        claimed = _claimed_by_stopping(state) if looked else set()
         for segment in looked:
-            yield from self._watch(turn, segment, claimed)
+            yield from self._look_at(context, segment, claimed)
         if due and state.segments:
             unwatched_s = MOST_UNWATCHED_S
             if not any(segment.pace.steps for segment in state.segments.values()):
@@ -119,114 +125,119 @@ class Slack:
                 name=WATCH,
                 at=state.now + unwatched_s,
                 about=next(iter(state.segments.values())).leases[0],
-                why="a move could pay then, or slack be short",
+                why="look again: a move may pay by then, or slack be short",
             )
 
-    def _watch(self, turn: SlackContext, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
-        """One running trial: does it stay, save, or go elsewhere? And must that be asked again before the next look?
-        Machines that it is going to take are added to those claimed."""
-        state = turn.state
+    def _look_at(self, context: SlackContext, segment: Segment, claimed: set[LeaseId]) -> Iterator[d.Decision]:
+        """One running trial: does it stay, save, or move? And must it be looked at again before the next look at all?
+        A machine that it will move to is added to those claimed."""
+        state = context.state
         job, lease = state.jobs[segment.job], state.leases[segment.leases[0]]
         if segment.halting or not _may_move(state, segment, lease):
             return
-        work_s = work_at_most_s(turn, job)
+        work_s = work_at_most_s(context, job)
         if work_s is None:
             return
-        settled = lease.offer.spot and (segment.running_since is None or no_move_pays(turn, job, lease.offer, work_s))
-        if settled and has_plenty(turn, work_s, 3 * MOST_UNWATCHED_S):
+        stays = lease.offer.spot and (segment.running_since is None or no_move_pays(context, job, lease.offer, work_s))
+        if stays and has_plenty(context, work_s, 3 * MOST_UNWATCHED_S):
             return
-        net = net_of(turn, job)
-        if net is None or not net.kept or net.hopeless:
+        trial_slack = slack_of(context, job)
+        if trial_slack is None or not trial_slack.on_demand or trial_slack.hopeless:
             return
-        spare_s = net.now.slack_s - net.switching.line_s - LOOK_S
+        spare_s = trial_slack.now.slack_s - trial_slack.switching.line_s - LOOK_S
         goal = lease.offer
-        if settled or (lease.offer.spot and not may_start_on_spot(net.now.slack_s, net.switching)):
-            # It could not move, whatever the market were like: only the guarantee has a say.
-            kind = guarded(SlackChoice(MachineChoice.SPOT, net.now.zone), net.now, net.switching).kind
+        if stays or (lease.offer.spot and not may_start_on_spot(trial_slack.now.slack_s, trial_slack.switching)):
+            # It could not move, whatever the market: only the guarantee decides.
+            kind = guarded(
+                SlackChoice(MachineChoice.SPOT, trial_slack.now.zone), trial_slack.now, trial_slack.switching
+            ).kind
         else:
-            market = spot_market(turn, job, net)
-            net = replace(net, now=net.now.at(market.place(lease.offer)))
-            wish = wish_of(self.rule, turn, net, market)
-            kind = wish.kind
-            if kind is MachineChoice.SPOT and wish.zone >= 0:
-                goal = market.offers[wish.zone]
+            market = spot_market(context, job, trial_slack)
+            trial_slack = replace(trial_slack, now=trial_slack.now.at(market.place(lease.offer)))
+            choice = choice_by(self.rule, context, trial_slack, market)
+            kind = choice.kind
+            if kind is MachineChoice.SPOT and choice.zone >= 0:
+                goal = market.offers[choice.zone]
         if kind is MachineChoice.SAVE:
-            yield d.SaveCheckpoint(
-                segment=segment.id, why="little slack is left: what is saved cannot be lost any more"
-            )
+            yield d.SaveCheckpoint(segment=segment.id, why="saved: little slack is left, and saved work cannot be lost")
         elif kind is MachineChoice.ON_DEMAND and lease.offer.spot:
-            why = f"{show_duration(max(0.0, net.now.slack_s))} of slack is left, a loss would cost the deadline"
-            yield from _move(state, segment, [offer for offer, _ in net.kept], why, claimed)
+            why = f"{_left(state, trial_slack.now)}: a preemption could miss the deadline"
+            yield from _move(state, segment, [offer for offer, _ in trial_slack.on_demand], why, claimed)
         elif goal != lease.offer and not state.waiting:
             why = f"{goal} is worth the move: ${state.usd_per_hour(goal):.4f}/h"
             yield from _move(state, segment, [goal], why, claimed)
-        # Nobody takes an on-demand machine away. On spot slack cannot fall faster than time passes, but the pace by
-        # which it is reckoned may turn out slower: look at half of the way.
+        # An on-demand machine is not preempted. On spot, slack cannot fall faster than time passes, but the pace by
+        # which it is estimated may turn out slower: look again at half of the way.
         if lease.offer.spot and spare_s / 2 < MOST_UNWATCHED_S and f"{WATCH_ONE}{lease.id}" not in state.timers:
             yield d.WakeAt(
                 name=f"{WATCH_ONE}{lease.id}",
                 at=state.now + max(LOOK_S, spare_s / 2),
                 about=lease.id,
-                why="slack could run out then",
+                why="look again: slack could run out",
             )
 
 
 @dataclass(frozen=True)
 class Greedy(Slack):
-    """Spot while there is any; on demand at the last moment, and to the end."""
+    """Spot while any is available; on-demand at the last moment, and then to the end."""
 
     rule: Rule = "greedy"
 
 
 @dataclass(frozen=True)
 class UniformProgress(Slack):
-    """On demand whenever the study is behind the clock; two set-ups ahead of it, back to spot."""
+    """On-demand whenever the study is behind schedule; two set-ups ahead of it, back to spot."""
 
     rule: Rule = "uniform_progress"
 
 
-def _most_pressed(turn: SlackContext) -> Job:
-    """Of the trials that could sit down next: each has its own deadline to keep, so the one with the least slack
-    decides. Those who need no on-demand machine and get one go back to spot soon."""
-    state = turn.state
+def _left(state: RunView, now: Situation) -> str:
+    work, time, slack = now.work_left_s, state.deadline_at - state.now, max(0.0, now.slack_s)
+    return f"{show_duration(work)} of work left, {show_duration(time)} to the deadline, {show_duration(slack)} of slack"
+
+
+def _most_urgent(context: SlackContext) -> Job:
+    """Of the trials that could start next: each has its own deadline to meet, so the one with the least slack decides.
+    A trial that gets an on-demand machine without need moves back to spot soon."""
+    state = context.state
     first = [state.jobs[job] for job in islice(state.waiting, state.spec.max_machines)]
-    nets = [(job, net_of(turn, job)) for job in first]
-    return min(nets, key=lambda pair: math.inf if pair[1] is None else pair[1].now.slack_s)[0]
+    slacks = [(job, slack_of(context, job)) for job in first]
+    return min(slacks, key=lambda pair: math.inf if pair[1] is None else pair[1].now.slack_s)[0]
 
 
 def _can_choose(state: RunView) -> bool:
-    """Are there machines of both kinds? Only then is there anything to look after."""
+    """Are there machines of both kinds? Only then is there anything to choose."""
     return state.memo("slack can choose", lambda: len({listing.offer.spot for listing in state.listings.values()}) > 1)
 
 
 def _concerned(state: RunView, event: e.Event) -> list[Segment]:
-    """By this event, and by what was decided in this turn."""
+    """Segments that this event, or what was decided in this turn, is about."""
     found: list[Segment] = []
     if isinstance(event, e.TimerFired) and event.name.startswith(WATCH_ONE):
         found += state.segments_on(LeaseId(event.name.removeprefix(WATCH_ONE)))
-    for taken in state.decided:
-        if isinstance(taken, d.StartSegment) and taken.segment in state.segments:
-            found.append(state.segments[taken.segment])
+    for decision in state.decided:
+        if isinstance(decision, d.StartSegment) and decision.segment in state.segments:
+            found.append(state.segments[decision.segment])
     return found
 
 
-def _claimed_by_those_who_left(state: RunView) -> set[LeaseId]:
-    """Idle machines that segments which are stopping now will go on with."""
+def _claimed_by_stopping(state: RunView) -> set[LeaseId]:
+    """Idle machines on which the trials that are stopping now will resume."""
     return set(islice(state.idle, _stopping(state)))
 
 
 def _stopping(state: RunView) -> int:
-    """Trials that are about to wait for a place."""
+    """How many trials are stopping in order to run elsewhere."""
     return sum(segment.halting and state.jobs[segment.job].wanted for segment in state.segments.values())
 
 
 def _move(
     state: RunView, segment: Segment, offers: list[Offer], why: str, claimed: set[LeaseId]
 ) -> Iterator[d.Decision]:
-    """Stop where it is once a machine to go to is idle, and rent that first. Where no more machines are allowed, the
-    one it has must go before another can come: only the guarantee is worth that, and only while nobody queues, who
-    would take its place."""
-    slots = segment.slots
+    """Rent a machine to move to first, and halt the trial once that is idle. Where no more machines are allowed, its
+    own must be released before another can be rented: only the guarantee is worth that, and only while no other trial
+    queues, which would take its slots."""
+    slots, moved = segment.slots, "moved to spot" if offers[0].spot else "moved to on-demand"
     open_to_it = [
         lease
         for lease_id in (*state.idle, *state.pending)
@@ -235,60 +246,66 @@ def _move(
     if open_to_it:
         claimed.add(open_to_it[0].id)
         if open_to_it[0].usable and has_time(state, open_to_it[0]):
-            yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"moves: {why}")
+            yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"{moved}: {why}")
     elif state.in_hand < state.spec.max_machines:
         for offer in offers:
-            refusals, asked = state.refusals, state.next_lease()
+            refusals, requested = state.refusals, state.next_lease()
             if state.listings[offer].slots >= slots:
                 yield request(state, offer, why)
                 if state.refusals == refusals:
-                    claimed.add(asked)
+                    claimed.add(requested)
                     return
     elif not offers[0].spot and not state.pending and not state.waiting:
-        yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for another: {why}")
+        yield d.HaltSegment(
+            segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for an on-demand machine: {why}"
+        )
 
 
-def _give_back_what_was_left(turn: SlackContext) -> Iterator[d.Decision]:
-    """With more idle machines than trials that wait, the ones too many go before anybody sits down, or whoever moved
-    could end up where it came from. Near the line spot machines go first, one of them also to make room for an
-    on-demand machine where no more may be rented; else the dearest."""
-    state = turn.state
+def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
+    """With more idle machines than waiting trials, release the surplus before any trial starts, or one that moved could
+    end up where it came from. Near the line spot machines go first, one of them also to make room for an on-demand
+    machine where no more may be rented; else on-demand ones, then the most expensive."""
+    state = context.state
     surplus = len(state.idle) - len(state.waiting) - _stopping(state)
     full = state.in_hand >= state.spec.max_machines
     if not state.waiting or not state.idle or not (surplus > 0 or full):
         return
     job = state.jobs[next(iter(state.waiting))]
     if job.offer is not None:
-        return  # which machines are too many for it depends on more than their number
-    work_s = work_at_most_s(turn, job)
-    if work_s is None or (surplus <= 0 and has_plenty(turn, work_s, 4 * SETUP_S)):
+        return  # which machines are surplus for it depends on more than their number
+    work_s = work_at_most_s(context, job)
+    if work_s is None or (surplus <= 0 and has_plenty(context, work_s, 4 * SETUP_S)):
         return
-    net = net_of(turn, job)
+    trial_slack = slack_of(context, job)
     gangs = surplus > 0 and any(state.jobs[waits].slots > state.largest_slots for waits in state.waiting)
-    if net is None or gangs:
+    if trial_slack is None or gangs:
         return
-    # A trial that has just saved in order to move has won what was unsaved, a step or more: it moves all the same.
-    pressed = net.now.slack_s < net.switching.line_s + net.switching.setup_s + net.switching.save_s
+    # A trial that has just saved in order to move has gained slack by that, a step or more: it moves all the same.
+    urgent = (
+        trial_slack.now.slack_s
+        < trial_slack.switching.line_s + trial_slack.switching.setup_s + trial_slack.switching.save_s
+    )
     idle = [lease for lease in map(state.leases.__getitem__, state.idle) if lease.slots >= job.slots]
     spot = [lease for lease in idle if lease.offer.spot]
-    kept = [lease for lease in idle if not lease.offer.spot]
+    on_demand = [lease for lease in idle if not lease.offer.spot]
     surplus -= len(state.idle) - len(idle)
-    no_spot = not may_start_on_spot(net.now.slack_s, net.switching)
-    if no_spot and spot and not kept and full and net.kept and not net.hopeless:
+    no_spot = not may_start_on_spot(trial_slack.now.slack_s, trial_slack.switching)
+    if no_spot and spot and not on_demand and full and trial_slack.on_demand and not trial_slack.hopeless:
         surplus = 1
-    dearest_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))
-    for lease in [*dearest_first, *kept] if pressed else [*kept, *dearest_first]:
+    expensive_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))
+    for lease in [*expensive_first, *on_demand] if urgent else [*on_demand, *expensive_first]:
         if surplus <= 0:
             return
         surplus -= 1
-        why = "there are more idle machines than trials that wait"
+        why = "released: more idle machines than waiting trials"
         yield d.ReleaseLease(
-            lease=lease.id, why=why if not pressed else "slack is short: it makes room, or is too many"
+            lease=lease.id,
+            why=why if not urgent else "released: slack is short, and it makes room or is surplus",
         )
 
 
 def _may_move(state: RunView, segment: Segment, lease: Lease) -> bool:
-    """Gangs and machines shared by several trials stay where they are; a notice is being answered already."""
+    """Gangs and trials that share a machine stay where they are; those on notice are leaving already."""
     alone = len(segment.leases) == 1 and len(lease.segments) == 1
     return alone and lease.usable and state.jobs[segment.job].wanted and segment.id not in state.draining
 

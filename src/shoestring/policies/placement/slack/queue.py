@@ -1,7 +1,7 @@
-"""Trials that wait for a place, and behind whom: whoever is done first takes the next.
+"""Which waiting trials queue behind which running trial: the first one done makes room for the next in the queue.
 
-Charging every trial with its share of the whole queue would put those that begin late on demand, though nobody is
-going to follow them.
+Charging every trial with its share of the whole queue would put those that start late on on-demand machines, though no
+trial is going to follow them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 
 MOST_ROUNDS = 4
-"""So many trials for each place are queued one by one; of a longer queue everybody has the same share."""
+"""This many trials per place are queued one by one; the rest of a longer queue is shared equally."""
 
 
 def places_of(state: RunView) -> int:
@@ -24,43 +24,43 @@ def places_of(state: RunView) -> int:
 
 
 def rounds_at_most(state: RunView) -> int:
-    """How many trials there are for each place after those that run now. With most searches none: one that decides as
-    it goes asks only for what can run at once. One that lets trials queue runs them all, also those yet to be added."""
+    """Trials per place after those that run now. With most searches none: one that decides step by step wants only as
+    many as can run at once. One that lets trials queue runs them all, also those yet to be added."""
     places, wanted = places_of(state), len(state.segments) + len(state.waiting)
     return -(-(wanted + _yet_to_be_added(state)) // places) - 1 if wanted > places else 0
 
 
 class Behind(NamedTuple):
-    """What a trial is to make room for in time."""
+    """What queues behind a trial, and must still be in time."""
 
     steps: int = 0
     starts: int = 0
 
 
-NOBODY = Behind()
+NONE_BEHIND = Behind()
 
 
 def queued_behind(state: RunView) -> dict[JobId, Behind]:
-    """For each wanted trial, where any queue."""
+    """For each trial that runs or starts next; empty where no trials queue."""
     spec, places = state.spec, places_of(state)
     if not rounds_at_most(state):
         return {}
     running = ((state.jobs[segment.job], segment.step) for segment in state.segments.values())
-    seated = [(max(0, job.until_step - step), job.id) for job, step in running]
+    placed = [(max(0, job.until_step - step), job.id) for job, step in running]
     waiting = [state.jobs[job] for job in islice(state.waiting, (MOST_ROUNDS + 1) * places)]
-    empty = max(0, places - len(seated))
-    seated += [(_steps_left(job), job.id) for job in waiting[:empty]]
+    empty = max(0, places - len(placed))
+    placed += [(_steps_left(job), job.id) for job in waiting[:empty]]
     unseen = len(state.waiting) - len(waiting) + _yet_to_be_added(state)
     one_by_one = min(unseen, MOST_ROUNDS * places)
     queue = [*map(_steps_left, waiting[empty:]), *[spec.max_steps] * one_by_one]
     later = (unseen - one_by_one) // places
-    behind = {job: Behind(later * spec.max_steps, later) for _, job in seated}
-    heapify(seated)
+    behind = {job: Behind(later * spec.max_steps, later) for _, job in placed}
+    heapify(placed)
     for steps in queue:
-        done_after, first = seated[0]
+        done_after, first = placed[0]
         before = behind[first]
         behind[first] = Behind(before.steps + steps, before.starts + 1)
-        heapreplace(seated, (done_after + steps, first))
+        heapreplace(placed, (done_after + steps, first))
     return behind
 
 

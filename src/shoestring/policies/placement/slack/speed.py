@@ -1,7 +1,7 @@
 """How long a trial's steps take on each machine on offer: what makes prices of fast and slow machines comparable.
 
-What a trial was timed at counts as it is. To another machine type its pace is carried over in the proportion that
-`models.speed` has learned from a few trials of each type, or expects of their sizes.
+A trial's measured pace counts as it is. For another machine type it is scaled by the ratio that `models.speed` has
+learned from a few trials of each type, or expects from their sizes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from shoestring.models.speed.model import SpeedModel
 
 Where = tuple[str, int]
-"""A machine type, and the slots of a trial: what `Job.paces` is kept by."""
+"""A machine type, and the slots of a trial: the key of `Job.paces`."""
 
-ASKED_EACH = 3
-"""Trials of each machine type that are asked for their pace: more would say little more."""
-MOST_ASKED = 20
-"""Of those that run, and again of those that came to rest lately, so many are looked at."""
+SAMPLED_EACH = 3
+"""Trials of each machine type whose pace is used: more would add little."""
+MOST_SAMPLED = 20
+"""This many running trials are looked at, and as many of those that settled lately."""
 MODELS_KEPT = 8
 
 
 class SlackSpeeds:
-    """What is known at one turn."""
+    """What is known in one turn."""
 
     def __init__(self, state: RunView) -> None:
         self._state = state
 
     def known(self, job: Job) -> Mapping[Where, float]:
         """Seconds per step by where it was timed, on as many slots as it has now. A trial without a pace of its own is
-        taken to be like others; empty until a step of the study has been timed."""
+        assumed to be like others; empty until a step of the study has been timed."""
         paces = own_paces(self._state, job) or self._of_others
         as_wide = {where: pace for where, pace in paces.items() if where[1] == job.slots}
         return as_wide or {
@@ -45,11 +45,11 @@ class SlackSpeeds:
         }
 
     def timed(self, machine: str, slots: int) -> bool:
-        """Was any of the trials asked timed there?"""
+        """Was any of the sampled trials timed there?"""
         return (machine, slots) in self._of_others
 
     def seconds_per_step(self, known: Mapping[Where, float], listing: Listing, slots: int) -> float:
-        """On this machine. Known from several others, the slowest answer."""
+        """On this machine. Where several others give an estimate, the slowest."""
         where = (listing.offer.machine, slots)
         if where in known:
             return known[where]
@@ -57,37 +57,37 @@ class SlackSpeeds:
         return max((pace * here_s / self.of_any_trial(other) for other, pace in known.items()), default=here_s)
 
     @cached_property
-    def _asked(self) -> dict[JobId, dict[Where, Pace]]:
-        """Trials that run, then those that came to rest lately: of each machine type a few."""
+    def _sampled(self) -> dict[JobId, dict[Where, Pace]]:
+        """Running trials, then those that settled lately: a few of each machine type."""
         state = self._state
-        asked: dict[JobId, dict[Where, Pace]] = {}
-        often: dict[Where, int] = {}
+        sampled: dict[JobId, dict[Where, Pace]] = {}
+        counts: dict[Where, int] = {}
 
-        def ask(job: JobId, where: Where, pace: Pace) -> None:
-            if pace.steps and pace.seconds > 0 and often.get(where, 0) < ASKED_EACH:
-                often[where] = often.get(where, 0) + 1
-                asked.setdefault(job, {})[where] = pace
+        def add(job: JobId, where: Where, pace: Pace) -> None:
+            if pace.steps and pace.seconds > 0 and counts.get(where, 0) < SAMPLED_EACH:
+                counts[where] = counts.get(where, 0) + 1
+                sampled.setdefault(job, {})[where] = pace
 
-        for segment in islice(state.segments.values(), MOST_ASKED):
-            if often.get((segment.machine, segment.slots), 0) < ASKED_EACH:
-                ask(segment.job, (segment.machine, segment.slots), segment.pace)
-        for rest in islice(reversed(state.settled), MOST_ASKED):
-            if rest.job not in asked:
-                for where, pace in state.jobs[rest.job].paces.items():
-                    ask(rest.job, where, pace)
-        return asked
+        for segment in islice(state.segments.values(), MOST_SAMPLED):
+            if counts.get((segment.machine, segment.slots), 0) < SAMPLED_EACH:
+                add(segment.job, (segment.machine, segment.slots), segment.pace)
+        for settled in islice(reversed(state.settled), MOST_SAMPLED):
+            if settled.job not in sampled:
+                for where, pace in state.jobs[settled.job].paces.items():
+                    add(settled.job, where, pace)
+        return sampled
 
     @cached_property
     def _of_others(self) -> dict[Where, float]:
         steps: dict[Where, Pace] = {}
-        for paces in self._asked.values():
+        for paces in self._sampled.values():
             for where, pace in paces.items():
                 before = steps.get(where, Pace())
                 steps[where] = Pace(before.steps + pace.steps, before.seconds + pace.seconds)
         return {where: pace.seconds / pace.steps for where, pace in steps.items()}
 
     def of_any_trial(self, where: Where) -> float:
-        """Of a trial like the others, as the model expects it: only its proportions are used."""
+        """Of a typical trial, as the model expects it: only ratios of it are used."""
         model, expected_s = self._model
         if where not in expected_s:
             machine, slots = where
@@ -100,31 +100,31 @@ class SlackSpeeds:
 
     @cached_property
     def _rounded(self) -> tuple[tuple[JobId, tuple[tuple[Where, int, float], ...]], ...]:
-        """What was told, to a few digits, so that it stays the same for a while: models are kept by it."""
+        """The measured paces to a few digits, so that they rarely change: the key of the cached models."""
         return tuple(
             (job, tuple((where, 1 << (pace.steps.bit_length() - 1), _short(pace)) for where, pace in paces.items()))
-            for job, paces in self._asked.items()
+            for job, paces in self._sampled.items()
         )
 
     @cached_property
     def _model(self) -> tuple[SpeedModel, dict[Where, float]]:
-        """And what it answered before."""
+        """The model, and its cached predictions."""
         from shoestring.models.speed.model import SpeedModel
 
         models: dict[object, tuple[SpeedModel, dict[Where, float]]] = self._state.memo("slack speeds", dict)
         if self._rounded not in models:
             if len(models) >= MODELS_KEPT:
                 models.clear()
-            seen = {
-                job: {where: Pace(steps, steps * seconds) for where, steps, seconds in told}
-                for job, told in self._rounded
+            observed = {
+                job: {where: Pace(steps, steps * seconds) for where, steps, seconds in rounded}
+                for job, rounded in self._rounded
             }
-            models[self._rounded] = (SpeedModel(self._state.spec.listings, seen), {})
+            models[self._rounded] = (SpeedModel(self._state.spec.listings, observed), {})
         return models[self._rounded]
 
 
 def own_paces(state: RunView, job: Job) -> dict[Where, float]:
-    """Seconds per step; where a finished stretch and the one under way differ, the slower."""
+    """Seconds per step; where finished segments and the open one differ, the slower."""
     paces = {
         where: pace.seconds / pace.steps for where, pace in job.paces.items() if pace.steps > 0 and pace.seconds > 0
     }

@@ -1,4 +1,4 @@
-"""The market as the slack programme wants it, from what a run may know: prices, denials, its own machines' fates."""
+"""The spot market for the slack programme, from what a run may know: prices, denials, its own preemptions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from shoestring.models.zone_survival import ZoneRecord
 
 UNTIMED_WORK_S = 3600.0
-"""How far ahead is looked while nobody knows how much work there is."""
+"""The horizon while the amount of work is unknown."""
 UNTRIED_AGE_S = 3600.0
-"""A zone that has not refused anything is taken to have had machines for an hour before the run."""
+"""A zone that has denied nothing is assumed to have had machines for an hour before the run."""
 ELSEWHERE_SHARE = 0.5
 """Of the zones beside it that still have machines when one loses its own: losses are correlated."""
 PROGRAMMES_KEPT = 16
@@ -29,7 +29,7 @@ PROGRAMMES_KEPT = 16
 
 @dataclass(frozen=True)
 class SpotMarket:
-    """Spot offers that can be had now and suit a trial, in one order; a quote's zone is its place there."""
+    """Spot offers that are available now and suit a trial; a quote's zone is its index there."""
 
     offers: tuple[Offer, ...]
     quotes: tuple[Quote, ...]
@@ -40,7 +40,7 @@ class SpotMarket:
         return [
             (
                 self.offers[quote.zone],
-                f"${quote.usd_per_hour:.4f} for an hour of work, expected to stay {quote.stay_h:.1f} h: "
+                f"${quote.usd_per_hour:.4f} for an hour of work, expected to last {quote.stay_h:.1f} h: "
                 f"${usd_per_useful_hour(quote, switching):.4f} per useful hour",
             )
             for quote in order
@@ -50,17 +50,17 @@ class SpotMarket:
         return self.offers.index(offer) if offer in self.offers else -1
 
 
-def spot_market(turn: SlackContext, job: Job, net: TrialSlack | None) -> SpotMarket:
-    """Offers above the on-demand price, and those denied a moment ago, are none; nor are machines so slow that the work
-    would not be done in time on them. Prices are for an hour of work, in which fast and slow machines compare."""
+def spot_market(context: SlackContext, job: Job, trial_slack: TrialSlack | None) -> SpotMarket:
+    """Without offers above the on-demand price, those denied just now, and machines too slow to do the work in time.
+    Prices are per hour of work, so that fast and slow machines compare."""
     from shoestring.models.zone_survival import expected_stay_h
 
-    state = turn.state
-    known = turn.speeds.known(job)
-    horizon = horizon_h(UNTIMED_WORK_S if net is None else net.now.work_left_s)
+    state = context.state
+    known = context.speeds.known(job)
+    horizon = horizon_h(UNTIMED_WORK_S if trial_slack is None else trial_slack.now.work_left_s)
     offers: list[Offer] = []
     quotes: list[Quote] = []
-    unit_s = None if net is None else net.seconds_per_step
+    unit_s = None if trial_slack is None else trial_slack.seconds_per_step
     for offer in _spot_offers(state):
         listing = state.listings[offer]
         if not _suits(state, job, listing):
@@ -71,78 +71,80 @@ def spot_market(turn: SlackContext, job: Job, net: TrialSlack | None) -> SpotMar
         usd_per_hour = state.usd_per_hour(offer)
         if usd_per_hour > listing.on_demand_usd_per_hour:
             continue
-        step_s = turn.speeds.seconds_per_step(known, listing, job.slots)
+        step_s = context.speeds.seconds_per_step(known, listing, job.slots)
         unit_s = unit_s or step_s
-        if net is not None and not _fast_enough(step_s / unit_s, net):
+        if trial_slack is not None and not _fast_enough(step_s / unit_s, trial_slack):
             continue
         age_s = state.now - state.started_at + UNTRIED_AGE_S if denied is None else state.now - denied
-        stay_h = expected_stay_h(horizon, age_s / 3600, _record(turn, offer))
+        stay_h = expected_stay_h(horizon, age_s / 3600, _record(context, offer))
         quotes.append(Quote(len(offers), per_slot(usd_per_hour, listing) * step_s / unit_s, stay_h, spell_age_s=age_s))
         offers.append(offer)
     return SpotMarket(tuple(offers), tuple(quotes))
 
 
-def spot_may_come(turn: SlackContext, job: Job, net: TrialSlack) -> bool:
-    """Is there any spot machine for this trial that waiting could bring, and on which it would be in time?"""
-    speeds, known = turn.speeds, turn.speeds.known(job)
-    suited = (x for x in map(turn.state.listings.__getitem__, _spot_offers(turn.state)) if _suits(turn.state, job, x))
+def spot_may_come(context: SlackContext, job: Job, trial_slack: TrialSlack) -> bool:
+    """Is there a spot offer for this trial that may become available, and on which it would be in time?"""
+    speeds, known = context.speeds, context.speeds.known(job)
+    suited = (
+        x for x in map(context.state.listings.__getitem__, _spot_offers(context.state)) if _suits(context.state, job, x)
+    )
     return any(
-        _fast_enough(speeds.seconds_per_step(known, listing, job.slots) / net.seconds_per_step, net)
+        _fast_enough(speeds.seconds_per_step(known, listing, job.slots) / trial_slack.seconds_per_step, trial_slack)
         for listing in suited
     )
 
 
-def no_move_pays(turn: SlackContext, job: Job, held: Offer, work_s: float) -> bool:
-    """Told by prices alone, before a market is built: even in a zone that lasts to the end of the work, what is saved
-    would not be twice what the move costs."""
+def no_move_pays(context: SlackContext, job: Job, held: Offer, work_s: float) -> bool:
+    """By prices alone, before a market is built: even on a machine that lasts to the end of the work, the savings would
+    not be twice the cost of the move."""
     if job.offer is not None:
         return True
-    least = min(turn.usd_per_step.values())
-    saved = (turn.usd_per_step[held] - least) * horizon_h(work_s)
+    least = min(context.usd_per_step.values())
+    saved = (context.usd_per_step[held] - least) * horizon_h(work_s)
     return saved <= 2.0 * SETUP_S / 3600 * least
 
 
-def programme_for(turn: SlackContext, market: SpotMarket, net: TrialSlack) -> SlackTable:
-    """Solved for a little more work and slack than there is, so that it serves for a while, and for other trials."""
-    terms, now = _terms(turn, market, net), net.now
-    asked = (
+def programme_for(context: SlackContext, market: SpotMarket, trial_slack: TrialSlack) -> SlackTable:
+    """Solved for a little more work and slack than there is, so that later looks and other trials can reuse it."""
+    terms, now = _terms(context, market, trial_slack), trial_slack.now
+    key = (
         terms,
-        _rounded_switching(net.switching),
+        _rounded_switching(trial_slack.switching),
         _rounded_up(now.work_left_s + now.unsaved_s),
         _rounded_up(max(0.0, now.slack_s)),
     )
-    solved: dict[object, SlackTable] = turn.state.memo("slack programmes", dict)
-    if asked not in solved:
+    solved: dict[object, SlackTable] = context.state.memo("slack programmes", dict)
+    if key not in solved:
         if len(solved) >= PROGRAMMES_KEPT:
             solved.clear()
-        solved[asked] = solve(*asked)
-    return solved[asked]
+        solved[key] = solve(*key)
+    return solved[key]
 
 
-def _terms(turn: SlackContext, market: SpotMarket, net: TrialSlack) -> SlackMarket:
+def _terms(context: SlackContext, market: SpotMarket, trial_slack: TrialSlack) -> SlackMarket:
     from shoestring.models.zone_survival import ZoneRecord, losses_per_h, returns_per_h
 
-    zones = {(offer.provider, offer.zone) for offer in _spot_offers(turn.state)}
-    losses, spot_usd = losses_per_h(ZoneRecord()), net.kept_usd_per_hour
+    zones = {(offer.provider, offer.zone) for offer in _spot_offers(context.state)}
+    losses, spot_usd = losses_per_h(ZoneRecord()), trial_slack.on_demand_usd_per_hour
     if market.quotes:
-        best = best_quote(market.quotes, net.switching)
-        losses, spot_usd = losses_per_h(_record(turn, market.offers[best.zone])), best.usd_per_hour
+        best = best_quote(market.quotes, trial_slack.switching)
+        losses, spot_usd = losses_per_h(_record(context, market.offers[best.zone])), best.usd_per_hour
     return SlackMarket(
         spot_usd_per_hour=_short(spot_usd),
-        on_demand_usd_per_hour=_short(net.kept_usd_per_hour),
+        on_demand_usd_per_hour=_short(trial_slack.on_demand_usd_per_hour),
         young_losses_per_h=_short(2.0 * losses),
         old_losses_per_h=_short(losses),
         elsewhere=1.0 - ELSEWHERE_SHARE ** max(0, len(zones) - 1),
         returns_per_h=returns_per_h(ZoneRecord()),
-        redo_s=net.switching.save_s,
+        redo_s=trial_slack.switching.save_s,
     )
 
 
-def _record(turn: SlackContext, offer: Offer) -> ZoneRecord:
-    """What became of the machines rented there, those that are still held among them."""
+def _record(context: SlackContext, offer: Offer) -> ZoneRecord:
+    """Preemptions and uptime of the machines rented there, including those still held."""
     from shoestring.models.zone_survival import ZoneRecord
 
-    account, held_s = turn.state.accounts.get(offer), turn.held_s.get(offer, 0.0)
+    account, held_s = context.state.accounts.get(offer), context.held_s.get(offer, 0.0)
     if account is None:
         return ZoneRecord(uptime_h=held_s / 3600)
     return ZoneRecord(losses=account.revoked, uptime_h=(account.seconds + held_s) / 3600)
@@ -156,19 +158,19 @@ def _suits(state: RunView, job: Job, listing: Listing) -> bool:
     return job.offer in (None, listing.offer) and listing.slots >= min(job.slots, state.largest_slots)
 
 
-def _fast_enough(time_per_work: float, net: TrialSlack) -> bool:
-    """A second of work takes so many there. As fast as the machine that work is reckoned by is always enough."""
-    room_s = net.now.time_left_s - net.switching.line_s
-    return time_per_work <= 1.0 + 1e-9 or time_per_work * net.now.work_left_s <= room_s
+def _fast_enough(time_per_work: float, trial_slack: TrialSlack) -> bool:
+    """`time_per_work`: seconds there for a second of work. As fast as the on-demand fallback is always enough."""
+    room_s = trial_slack.now.time_left_s - trial_slack.switching.line_s
+    return time_per_work <= 1.0 + 1e-9 or time_per_work * trial_slack.now.work_left_s <= room_s
 
 
 def _rounded_up(seconds: float) -> float:
-    """To one of few sizes, each half as large again as the one before."""
+    """To one of few sizes, each 1.5 times the one before."""
     return 60.0 * 1.5 ** max(0, ceil(log(max(seconds, 60.0) / 60.0, 1.5)))
 
 
 def _rounded_switching(switching: Switching) -> Switching:
-    """Trials of nearly the same pace share a programme. The guarantee does not: it is asked with what is known."""
+    """Trials of nearly the same pace share a programme. The guarantee uses exact values."""
     return Switching(
         setup_s=_short(switching.setup_s),
         restore_s=_short(switching.restore_s),

@@ -1,6 +1,6 @@
-"""What a run's record says of one trial: how much work it has left, how much slack, and what changing machines takes.
+"""One trial's work left, its slack, and what changing machines takes, from the state of a run.
 
-Each trial has its own net. Pacing the study as a whole costs up to 80 % more: fast trials would pay for slow ones.
+Each trial has its own slack. Pacing the study as a whole costs up to 80 % more: fast trials would pay for slow ones.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, Switching
 from shoestring.policies.placement.slack.on_demand_fallback import on_demand_fallback
-from shoestring.policies.placement.slack.queue import NOBODY, Behind, queued_behind, rounds_at_most
+from shoestring.policies.placement.slack.queue import NONE_BEHIND, Behind, queued_behind, rounds_at_most
 from shoestring.policies.placement.slack.speed import SlackSpeeds
 
 SETUP_S = 240.0
-"""Taken for a set-up until a slower one is seen."""
+"""Assumed for a set-up until a slower one is observed."""
 RESTORE_SHARE = 0.3
 SAVE_S = 15.0
 LOOK_S = 60.0
 UNTIMED = Switching(setup_s=SETUP_S, restore_s=RESTORE_SHARE * SETUP_S, save_s=SAVE_S, look_s=LOOK_S)
-"""Until anything was seen."""
+"""Until anything was observed."""
 HOPELESS_SHARE = 0.95
-"""With less time than this share of what a trial's own work takes, nothing can keep its deadline: nothing is paid for
-it. It is not 1, for the pace by which work is reckoned is on the slow side."""
+"""With less time than this share of a trial's own work, no machine can meet its deadline, and none is paid extra for.
+It is not 1, for the pace by which work is estimated is conservative."""
 ROOMY = 1.25
-"""Where not all that queue can be done in time, so many are counted as have this multiple of the time they need."""
+"""Where not all queued trials can be done in time, only those count that have this multiple of the time they need."""
 
 
 PLENTY = 1.25
-"""So many times the work, at the slowest pace known, are more than it can take."""
+"""This multiple of the work, at the slowest pace known, is more than it can take."""
 
 
 class SlackContext:
-    """What is the same for all trials in one turn, each worked out when it is first asked for."""
+    """What is the same for all trials in one turn, each computed on first use."""
 
     def __init__(self, state: RunView) -> None:
         self.state = state
@@ -57,7 +57,7 @@ class SlackContext:
 
     @cached_property
     def held_s(self) -> dict[Offer, float]:
-        """How long the machines that are held now have stayed, by offer."""
+        """How long the machines held now have been up, by offer."""
         held: dict[Offer, float] = {}
         for lease in self.state.leases.values():
             if lease.granted_at is not None:
@@ -66,7 +66,7 @@ class SlackContext:
 
     @cached_property
     def usd_per_step(self) -> dict[Offer, float]:
-        """Of a slot of each spot machine now, for a trial like the others: only its proportions are used."""
+        """Of a slot of each spot machine now, for a typical trial: only ratios of it are used."""
         state, slots = self.state, self.state.spec.slots
         return {
             offer: per_slot(state.usd_per_hour(offer), listing) * self.speeds.of_any_trial((offer.machine, slots))
@@ -81,52 +81,52 @@ class SlackContext:
 
 @dataclass(frozen=True)
 class TrialSlack:
-    """One trial's work, in seconds of the on-demand machine that it could go on with."""
+    """One trial's work and slack, in seconds of its on-demand fallback."""
 
     seconds_per_step: float
     switching: Switching
     now: Situation
-    kept: Ranked
-    """On-demand machines, the one that work is reckoned by first. Empty where none is on offer."""
-    kept_usd_per_hour: float
+    on_demand: Ranked
+    """On-demand offers, the one that work is measured by first. Empty where none is on offer."""
+    on_demand_usd_per_hour: float
     """An hour of work there."""
     hopeless: bool
-    """Not even on-demand machines could finish it in time."""
+    """Not even an on-demand machine could finish it in time."""
 
 
-def work_at_most_s(turn: SlackContext, job: Job) -> float | None:
-    """What is left for it, with those that queue behind it, at the slowest pace known: before a machine is chosen."""
-    known = turn.speeds.known(job)
+def work_at_most_s(context: SlackContext, job: Job) -> float | None:
+    """An upper bound on the work left, its queue included, at the slowest pace known: before a machine is chosen."""
+    known = context.speeds.known(job)
     if not known:
         return None
-    rounds = rounds_at_most(turn.state)
+    rounds = rounds_at_most(context.state)
     # A save waits for the end of a step, before and after a move.
-    steps = max(0, job.until_step - job.saved_step) + rounds * turn.state.spec.max_steps + 2
+    steps = max(0, job.until_step - job.saved_step) + rounds * context.state.spec.max_steps + 2
     return steps * max(known.values()) + rounds * SETUP_S
 
 
-def has_plenty(turn: SlackContext, work_s: float, beside_s: float) -> bool:
-    """Is there time for more than this work, and for something beside it? Told without choosing a machine."""
-    return turn.time_left_s > PLENTY * work_s + beside_s
+def has_plenty(context: SlackContext, work_s: float, beside_s: float) -> bool:
+    """Is there time for more than this work, and for `beside_s`? Answered without choosing a machine."""
+    return context.time_left_s > PLENTY * work_s + beside_s
 
 
-def net_of(turn: SlackContext, job: Job) -> TrialSlack | None:
-    """None until a step of this study has been timed: before that nobody knows how much work there is."""
-    state = turn.state
-    known = turn.speeds.known(job)
+def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
+    """None until a step of this study has been timed: before that the amount of work is unknown."""
+    state = context.state
+    known = context.speeds.known(job)
     if not known:
         return None
     segment = None if job.segment is None else state.segments[job.segment]
     step = job.saved_step if segment is None else max(segment.step, job.saved_step)
-    steps, time_left_s = max(0, job.until_step - step), turn.time_left_s
-    undone, behind = steps + max(0, step - job.saved_step), turn.queued.get(job.id, NOBODY)
-    restore_s = RESTORE_SHARE * turn.setup_s
-    starts_s = behind.starts * restore_s  # the machine is there: what each of them takes to begin
-    room_s = time_left_s - turn.setup_s - SAVE_S
-    out = on_demand_fallback(
-        turn.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s))
+    steps, time_left_s = max(0, job.until_step - step), context.time_left_s
+    undone, behind = steps + max(0, step - job.saved_step), context.queued.get(job.id, NONE_BEHIND)
+    restore_s = RESTORE_SHARE * context.setup_s
+    starts_s = behind.starts * restore_s  # the machine is up: what each of them takes to start
+    room_s = time_left_s - context.setup_s - SAVE_S
+    fallback = on_demand_fallback(
+        context.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s))
     )
-    step_s = out.seconds_per_step
+    step_s = fallback.seconds_per_step
     queue_s = behind.steps * step_s + starts_s
     if undone * step_s + queue_s > time_left_s:
         trial_s = state.spec.max_steps * step_s + restore_s
@@ -134,7 +134,7 @@ def net_of(turn: SlackContext, job: Job) -> TrialSlack | None:
     return TrialSlack(
         step_s,
         # A segment saves and stops between two steps, so a save waits for one.
-        Switching(turn.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
+        Switching(context.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
         Situation(
             time_left_s=time_left_s,
             work_left_s=steps * step_s + queue_s,
@@ -142,8 +142,8 @@ def net_of(turn: SlackContext, job: Job) -> TrialSlack | None:
             here=_held(state, segment),
             starting=segment is not None and segment.running_since is None,
         ),
-        kept=out.kept,
-        kept_usd_per_hour=out.usd_per_hour,
+        on_demand=fallback.offers,
+        on_demand_usd_per_hour=fallback.usd_per_hour,
         hopeless=time_left_s < HOPELESS_SHARE * steps * step_s,
     )
 

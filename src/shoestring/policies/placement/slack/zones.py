@@ -1,7 +1,7 @@
 """Which zone: dollars per hour of work that a machine there is expected to do, and whether moving to it pays.
 
-Survival alone is a bad rule (it takes a machine at five times the price because it lasts a little longer), and so is
-price alone where machines last no longer than their set-up.
+Survival alone is a bad rule (it pays five times the price for a machine that lasts a little longer), and so is price
+alone where machines last no longer than their set-up.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Quote:
     zone: int
     usd_per_hour: float
     stay_h: float
-    """How long a machine taken now is expected to stay (`models.zone_survival.expected_stay_h`)."""
+    """Expected lifetime of a machine rented now (`models.zone_survival.expected_stay_h`)."""
     spell_age_s: float
-    """Since when the zone has had machines."""
+    """How long the zone has had machines."""
     egress_usd: float = 0.0
-    """What carrying the checkpoint there costs."""
+    """Cost of transferring the checkpoint there."""
 
 
 def horizon_h(work_left_s: float) -> float:
@@ -43,7 +43,7 @@ def best_quote(quotes: Sequence[Quote], switching: Switching) -> Quote:
 
 
 def moving_pays(usd_per_hour_here: float, there: Quote, switching: Switching, slack_usd: float) -> bool:
-    """Is what is saved while it stays there twice what the move costs, with the slack that it uses up?"""
+    """Are the expected savings there more than twice the cost of the move, plus the slack that it uses up?"""
     saved = (usd_per_hour_here - there.usd_per_hour) * there.stay_h
     move = switching.setup_s / 3600 * there.usd_per_hour + there.egress_usd
     return saved > 2.0 * move + slack_usd

@@ -1,4 +1,5 @@
-"""Algorithm 1 of SpotTune, line by line, for comparison with what came of it (`cheapest_step`, `refund_seeking`)."""
+"""Algorithm 1 of SpotTune, line by line, for comparison with the corrected versions (`cheapest_step`,
+`refund_seeking`)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from shoestring.policies.placement.spottune.rotation import HOUR_S, Stay, leave_
 ABOVE_MARKET_USD = (0.00001, 0.2)
 """RANDOM of line 4, dollars an hour: several times the price of a small machine, a small part of a large one's."""
 SLEEP_S = 10.0
-"""Line 45: whether a trial has had its machine for more than an hour is asked so often."""
+"""Line 45: how often it is checked whether a trial has had its machine for more than an hour."""
 MORE_THAN_AN_HOUR = Stay(longest_s=HOUR_S + SLEEP_S, lead_s=0.0, done_soon_s=0.0)
 ASSIGNED = "vm"
 """The map of line 11, as a tag of each trial."""
@@ -33,11 +34,11 @@ ASSIGNED = "vm"
 class AsPrinted:
     """Paper: SpotTune Alg. 1 l.1-47.
 
-    Differs from the paper: events wake it, not a loop that sleeps. `assign` is void once the machine has gone, or
-    nobody would ever start again after a revocation. A zone is another instance of the pool. An offer that was just
-    denied is not asked for again at once. Machines are limited in number; what the budget does not pay is replaced by
-    what costs less. In the last fifth of the time, without money for another machine, or before its first step there
-    nobody moves. A trial that the search gave an offer gets it.
+    Differs from the paper: events wake it, not a loop that sleeps. `assign` is void once the machine is gone, or no
+    trial would start again after a preemption. Another zone is another instance of the pool. An offer that was just
+    denied is not requested again at once. Machines are limited in number; what the budget cannot pay is replaced by a
+    cheaper offer. A trial does not move in the last fifth of the time, without money for another machine, or before its
+    first step there. A trial that the search pinned to an offer gets it.
     """
 
     risk: AssumedRate | FromPrices = FromPrices()  # noqa: RUF009  # frozen
@@ -61,22 +62,26 @@ class AsPrinted:
                 return
             pool = _pool(state, job)
             if not pool:
-                yield d.WindDown(why=f"no spot machine on offer has the {job.slots} slots that {job.id} takes")
+                yield d.WindDown(
+                    reason="failed", why=f"no spot machine on offer has the {job.slots} slots that {job.id} needs"
+                )
                 return
-            asked = [listing for listing in pool if not_just_denied(state, listing.offer)]
-            if not asked:
+            requestable = [listing for listing in pool if not_just_denied(state, listing.offer)]
+            if not requestable:
                 if RETRY not in state.timers:
                     yield try_again(state, "every offer was denied just now")
                 return
-            bids = {listing.offer: _random_bid(state, job, listing.offer) for listing in asked}
+            bids = {listing.offer: _random_bid(state, job, listing.offer) for listing in requestable}
 
             def bid(_: RunView, offer: Offer, bids: dict[Offer, float] = bids) -> float:
                 return bids[offer]
 
             lease = state.next_lease()
-            if not (yield from rent_one(state, affordable(state, self._ranked(state, job, asked, bids), bid), bid)):
+            if not (
+                yield from rent_one(state, affordable(state, self._ranked(state, job, requestable, bids), bid), bid)
+            ):
                 return
-            yield d.TagJob(job=job.id, tags={ASSIGNED: lease}, why=f"{lease} is for it alone")
+            yield d.TagJob(job=job.id, tags={ASSIGNED: lease}, why=f"{lease} is rented for this trial alone")
 
     def _ranked(self, state: RunView, job: Job, pool: list[Listing], bids: dict[Offer, float]) -> Ranked:
         """GETBESTINST: the whole map sCost, cheapest first."""
@@ -92,7 +97,7 @@ class AsPrinted:
         return [
             (
                 listing.offer,
-                f"${cost:.3g} a step as printed: {seconds:.3g} s x (1 - {chance:.3f}) x ${usd:.4f}/h of the last hour",
+                f"${cost:.3g} a step as printed: {seconds:.3g} s x (1 - {chance:.3f}) x ${usd:.4f}/h in the last hour",
             )
             for cost, listing, seconds, chance, usd in sorted(rows, key=lambda row: (row[0], row[1].offer))
         ]
@@ -113,7 +118,7 @@ def _random_bid(state: RunView, job: Job, offer: Offer) -> float:
 
 
 def _mean_of_the_last_hour(state: RunView, offer: Offer) -> float:
-    """The price with a bar of line 6. A market that is younger than an hour has the mean of its life."""
+    """The price with a bar of line 6. For a market younger than an hour, the mean of all its prices."""
     history = state.history(offer)
     since = max(state.now - HOUR_S, history.times[0])
     if since >= state.now:
@@ -122,7 +127,7 @@ def _mean_of_the_last_hour(state: RunView, offer: Offer) -> float:
 
 
 def _assigned(state: RunView, job: Job) -> Lease | None:
-    """Its machine, asked for or there, if work can still be put on it."""
+    """Its machine, pending or up, if work can still start on it."""
     lease = state.leases.get(LeaseId(str(job.tags.get(ASSIGNED))))
     if lease is None or job.offer not in (None, lease.offer):
         return None
@@ -132,7 +137,7 @@ def _assigned(state: RunView, job: Job) -> Lease | None:
 
 
 def _deploy(state: RunView) -> Iterator[d.Decision]:
-    """Line 41: whose machine is there begins."""
+    """Line 41: a trial whose machine is up starts."""
     for job in [state.jobs[job_id] for job_id in state.waiting]:
         lease = _assigned(state, job)
         if lease is not None and lease.usable and lease.free_slots >= job.slots:
@@ -140,8 +145,8 @@ def _deploy(state: RunView) -> Iterator[d.Decision]:
 
 
 def _shut_down(state: RunView) -> Iterator[d.Decision]:
-    """Lines 29 and 33: a machine whose trial does not wait for it is given back at once."""
+    """Lines 29 and 33: a machine whose trial does not wait for it is released at once."""
     waited_for = {lease.id for job in state.waiting if (lease := _assigned(state, state.jobs[job])) is not None}
     for lease_id in list(state.idle):
         if lease_id not in waited_for:
-            yield d.ReleaseLease(lease=lease_id, why="its trial is done here")
+            yield d.ReleaseLease(lease=lease_id, why="released: its trial does not need it any more")

@@ -1,9 +1,9 @@
-"""After machines that are taken away within their first hour, and are free because of it.
+"""Seeks machines that are preempted within their first hour, and are free of charge because of it.
 
 The maximum price is a little above the market's, so that most rises of the price end the lease, and a trial never has a
-machine for longer than its first hour. The chance to be taken away at such a maximum is read off the prices of the last
-week. For markets whose price decides who stays (Amazon's until 2017), or where capacity is scarce. Elsewhere moving
-every hour costs more than it brings.
+machine for longer than its first hour. The chance of a preemption at such a maximum is estimated from the prices of the
+last week. For markets where the price decides about preemptions (Amazon's until 2017), or where capacity is scarce.
+Elsewhere moving every hour costs more than it saves.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from shoestring.models.step_cost import Overheads
 
 ABOVE_MARKET = 0.0005
-"""How far the maximum is above the price of now, as a share of it."""
+"""How far the maximum is above the current price, as a share of it."""
 
 
 @dataclass(frozen=True)
 class RefundSeeking(CheapestStep):
     """Machines whose first hour is never refunded (Google's, on-demand ones) are compared too, rented without a maximum
-    and kept: there is nothing to seek there, and a low maximum would only lose them. Each request says which it is."""
+    and not left after an hour: there is no refund to seek, and a low maximum would only lose them. The `why` of each
+    request says which it is."""
 
     risk: AssumedRate | FromPrices = FromPrices()  # noqa: RUF009  # frozen
     stay: Stay = Stay()  # noqa: RUF009  # frozen
@@ -64,11 +65,15 @@ class RefundSeeking(CheapestStep):
 
     def _remark(self, state: RunView, offer: Offer) -> str:
         most = a_little_above_the_market(state, offer)
-        return ", its first hour is never refunded" if most is None else f", free if so: at most ${most:.5f}/h is paid"
+        return (
+            ", its first hour is never refunded"
+            if most is None
+            else f", free of charge if so: maximum price ${most:.5f}/h"
+        )
 
 
 def a_little_above_the_market(state: RunView, offer: Offer) -> float | None:
-    """The maximum price, where being taken away is worth something."""
+    """The maximum price, where a preemption is refunded."""
     if not _refunds(state.listings[offer]):
         return None
     return state.usd_per_hour(offer) * (1.0 + ABOVE_MARKET) or None  # what is free has no maximum

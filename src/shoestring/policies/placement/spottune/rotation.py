@@ -1,10 +1,10 @@
-"""Leave a spot machine after a time: save, stop, give it back, and start on another.
+"""Leave a spot machine after a time: save, stop, release it, and start on another.
 
-Where a machine that is taken away in its first hour is free, every hour on the same machine after the first is one that
-can no longer be free. A fresh lease begins a new first hour, and is a new choice among all offers.
+Where a machine that is preempted in its first hour is free of charge, no later hour on the same machine can be free. A
+new lease begins a new first hour, and is a new choice among all offers.
 
-Trials that share a machine, and gangs on several, stay: one that stopped first would sit down again where it was. So do
-trials that have not come a step further on this machine: whoever moves more often than it trains gets nowhere.
+Trials that share a machine, and gangs on several, stay: the first to stop would start again where it was. So do trials
+that have not made a step on this machine: one that moves more often than it trains makes no progress.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ ROTATE = "rotate:"
 HOUR_S = 3600.0
 LOOK_AGAIN_S = 600.0
 LAST_SHARE = 0.2
-"""In the last part of the time to the deadline trials stay where they are. New machines are on-demand ones by then, or
-soon will be, and a start is time that is not there any more."""
+"""In this last share of the time to the deadline trials stay where they are. New machines are on-demand by then, or
+soon will be, and there is no time left for a start."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Stay:
 
     longest_s: float = HOUR_S
     lead_s: float = 180.0
-    """So long before the end it is told to leave: for the step it is in, and for the save."""
+    """How long before the end it is halted: for the current step, and for the save."""
     done_soon_s: float = 600.0
-    """A trial that needs no longer than this stays until it is done. A move would cost more than it could bring; and an
-    idle machine with no more time than this is given back rather than begun on."""
+    """A trial that needs no longer than this stays until it is done: a move would cost more than it could save. An idle
+    machine with no more time than this is released rather than used."""
 
     @classmethod
     def of(cls, longest_s: float) -> Self:
@@ -49,19 +49,19 @@ class Stay:
         return cls(longest_s, longest_s / 20, longest_s / 6)
 
     @property
-    def told_s(self) -> float:
+    def halt_s(self) -> float:
         """The age at which a machine is left."""
         return self.longest_s - self.lead_s
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Asked before the placement, which then finds a trial without a machine, and finds it another.
+    """Comes before the placement in the chain, which then finds another machine for the halted trial.
 
     Paper: SpotTune Alg. 1 l.31-35, corrected
 
     Differs from the paper: a machine is left before its hour is over, not after it, when nothing can be refunded any
-    more. Whoever is nearly done stays, and so does everybody near the deadline or without money for another machine.
+    more. A trial that is nearly done stays, and so do all near the deadline or without money for another machine.
     """
 
     stay: Stay = Stay()
@@ -73,13 +73,16 @@ class Rotation:
 
 
 def leave_in_time(state: RunView, event: e.Event, stay: Stay, rotates: Callable[[Lease], bool]) -> Iterator[d.Decision]:
-    """What is due now of all machines that `rotates` says yes to. Idle ones go before anybody sits down there."""
+    """What is due now on all machines for which `rotates` is true. Idle ones are released before a trial starts
+    there."""
     for lease in [state.leases[lease_id] for lease_id in state.idle]:
-        if rotates(lease) and _age_s(state, lease) >= stay.told_s - stay.done_soon_s and _can_move(state, lease):
-            yield d.ReleaseLease(lease=lease.id, why=f"its {show_duration(stay.longest_s)} are nearly over")
+        if rotates(lease) and _age_s(state, lease) >= stay.halt_s - stay.done_soon_s and _can_move(state, lease):
+            yield d.ReleaseLease(
+                lease=lease.id, why=f"released: idle, and its {show_duration(stay.longest_s)} are nearly over"
+            )
     match event:
         case e.LeaseGranted(lease=lease_id) if lease_id in state.leases and rotates(state.leases[lease_id]):
-            yield _look(lease_id, state.now + stay.told_s, f"its {show_duration(stay.longest_s)} are over soon")
+            yield _look(lease_id, state.now + stay.halt_s, f"its {show_duration(stay.longest_s)} are over soon")
         case e.TimerFired(name=name) if name.startswith(ROTATE):
             held = state.leases.get(LeaseId(name.removeprefix(ROTATE)))
             if held is not None and held.usable:
@@ -99,10 +102,10 @@ def _leave(state: RunView, lease: Lease, stay: Stay) -> Iterator[d.Decision]:
         elif pace.steps and not segment.halting and segment.id not in state.draining:
             yield d.HaltSegment(
                 segment=segment.id,
-                grace_s=max(state.spec.slice_s, 3 * step_s),  # no hurry: the step it is in would be lost
-                why=f"it has had {lease.id} for {show_duration(_age_s(state, lease))}: on to another machine",
+                grace_s=max(state.spec.slice_s, 3 * step_s),  # time to finish the current step, which would be lost
+                why=f"moved to another machine: it has had {lease.id} for {show_duration(_age_s(state, lease))}",
             )
-    yield _look(lease.id, state.now + again_s, "whoever is there then may have to leave")
+    yield _look(lease.id, state.now + again_s, "look again: the trial on it may have to move")
 
 
 def _look(lease: LeaseId, at: float, why: str) -> d.WakeAt:

@@ -1,4 +1,4 @@
-"""Elastic grid search, successive halving and Hyperband: rounds by the clock like SEER's, each by a plan of its own."""
+"""Elastic grid search, successive halving and Hyperband: timed rounds like SEER's, each with its own plan."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hy
 from shoestring.policies.search.elastic.scaling import learned_speeds
 from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms
 from shoestring.policies.search.seer.plan import Bracket
-from shoestring.policies.search.seer.policy import best_go_on
-from shoestring.policies.search.seer.replan import machines_that_can_be_paid
-from shoestring.policies.search.seer.rounds import ROUND_WAKERS, Verdict, Widths, play_rounds
-from shoestring.policies.search.seer.terms import Parameters, terms_at_the_start
+from shoestring.policies.search.seer.policy import promote_best
+from shoestring.policies.search.seer.replan import affordable_machines
+from shoestring.policies.search.seer.rounds import ROUND_WAKERS, Verdict, Widths, run_rounds
+from shoestring.policies.search.seer.terms import Parameters, terms_at_start
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,25 @@ class _Planned:
     wants: ClassVar[frozenset[Waker]] = ROUND_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
-        return play_rounds(state, event, self.plan, self.judge)
+        return run_rounds(state, event, self.plan, self.judge)
 
     def plan(self, state: RunView) -> BilledPlan:
         key = (self, "plan", state.spec.budget_usd, state.spec.deadline_s)
-        return state.memo(key, lambda: self.made(terms_at_the_start(state, self.parameters)))
+        return state.memo(key, lambda: self.made(terms_at_start(state, self.parameters)))
 
     def made(self, terms: SeerTerms) -> BilledPlan:
         raise NotImplementedError
 
     def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
-        return best_go_on(state, self.plan(state).stages[stage].brackets, racing)
+        return promote_best(state, self.plan(state).stages[stage].brackets, racing)
 
 
 @dataclass(frozen=True)
 class ElasticGrid(_Planned):
     """Explore for half of the time, then train the best on many slots.
 
-    Differs from the paper: trials are drawn at random. The paper's spaces are lists of values, of which a draw is a
-    point of the grid; ours need not be.
+    Differs from the paper: trials are sampled at random. The paper's spaces are lists of values, of which a sample is a
+    grid point; ours need not be.
     """
 
     def made(self, terms: SeerTerms) -> BilledPlan:
@@ -56,22 +56,22 @@ class ElasticGrid(_Planned):
 
 @dataclass(frozen=True)
 class ElasticHalving(_Planned):
-    """Successive halving whose survivors share the slots of those that are out."""
+    """Successive halving whose promoted trials share the slots of those that were pruned."""
 
     def made(self, terms: SeerTerms) -> BilledPlan:
         return halving_plan(terms)
 
     def judge(self, state: RunView, stage: int, racing: list[Job]) -> Verdict:
-        """As many as can be paid by then: bills are often less than planned, and finalists done before their time."""
+        """As many as can be paid by then: bills are often lower than planned, and finalists finish early."""
         if stage == 0:
             return super().judge(state, stage, racing)
-        plan, terms = self.plan(state), terms_at_the_start(state, self.parameters)
+        plan, terms = self.plan(state), terms_at_start(state, self.parameters)
         width = plan.stages[stage].brackets[0].slots
         to_the_end_s = max(map(_seconds_to_the_end(state, width), racing), default=0.0)
         plan = _ending_by(plan, plan.stages[stage].start + to_the_end_s)
-        slots = machines_that_can_be_paid(state, terms, plan, stage) * terms.slots
+        slots = affordable_machines(state, terms, plan, stage) * terms.slots
         width = min(width, slots)
-        return best_go_on(state, [Bracket(trials=slots // width, slots=width)], racing)
+        return promote_best(state, [Bracket(trials=slots // width, slots=width)], racing)
 
 
 def _seconds_to_the_end(state: RunView, width: int) -> Callable[[Job], float]:
@@ -81,8 +81,8 @@ def _seconds_to_the_end(state: RunView, width: int) -> Callable[[Job], float]:
 
 
 def _ending_by(billed: BilledPlan, stop: float) -> BilledPlan:
-    """The plan with a last stage that is over by then: a trial that is trained to the end gives its machines back, and
-    what was set aside for the rest of the stage pays for others now."""
+    """The plan with a last stage that ends by `stop`: a trial that reaches max_steps releases its machines, and the
+    money reserved for the rest of the stage pays for others now."""
     last = billed.stages[-1]
     shorter = replace(last, stop=min(last.stop, max(last.start, stop)))
     return replace(billed, plan=replace(billed.plan, stages=(*billed.stages[:-1], shorter)))
@@ -90,7 +90,7 @@ def _ending_by(billed: BilledPlan, stop: float) -> BilledPlan:
 
 @dataclass(frozen=True)
 class ElasticHyperband(_Planned):
-    """Hyperband with all brackets at once. A trial competes within its bracket only, which its number tells."""
+    """Hyperband with all brackets at once. A trial competes within its bracket only, given by its number."""
 
     def made(self, terms: SeerTerms) -> BilledPlan:
         return hyperband_plan(terms)

@@ -1,7 +1,7 @@
-"""HyperSched: ASHA on the cluster that the budget pays for to the end, which turns from exploring to training its best.
+"""HyperSched: ASHA on the cluster that the budget pays until the deadline; it shifts from exploration to exploitation.
 
-New trials are begun only while one could still get as far as the leader is. From half of the time on, a growing share
-of the slots belongs to the leaders: fewer of them every time, each on more slots, whoever gains most by them.
+New trials start only while one could still reach the leader's step. From half of the time on, a growing share of the
+slots goes to the leaders: fewer leaders each time, on more slots each, given to those that gain most from them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.hypersched_forecast import TrialForecast, outlook, widths_by_gain
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, wanted_slots
-from shoestring.policies.search.halving.rungs import Climb, Ladder, as_they_come, rung_steps
-from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, planned, supplied
+from shoestring.policies.search.halving.rungs import Ladder, LadderProgress, asynchronous_quota, rung_steps
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, next_config, planned
 from shoestring.policies.search.seer.bill import SeerTerms
-from shoestring.policies.search.seer.terms import Parameters, provision_s, terms_at_the_start
+from shoestring.policies.search.seer.terms import Parameters, provision_s, terms_at_start
 
 
 def affordable_slots(state: RunView, parameters: Parameters) -> int:
-    """On all of these machines together, as far as whole workers can use them."""
+    """Slots on all machines the budget pays until the deadline, as far as whole workers can use them."""
     key = (affordable_slots, parameters, state.spec.budget_usd, state.spec.deadline_s)
-    terms = state.memo(key, lambda: terms_at_the_start(state, parameters))
+    terms = state.memo(key, lambda: terms_at_start(state, parameters))
     return steady_machines(terms) * terms.slots * state.spec.slots
 
 
 def steady_machines(terms: SeerTerms) -> int:
-    """One at least (the guard ends it when its money is gone), and no more than the run may rent."""
+    """At least one (the guard ends it when the budget is spent), at most `max_machines`."""
     usd = terms.lease_usd(max(0.0, terms.deadline_s - terms.provision_s))
     if usd <= 0:
         return terms.most_machines
@@ -40,9 +40,9 @@ def steady_machines(terms: SeerTerms) -> int:
 
 LEADERS = "leaders:"
 SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Of the slots, for the leaders, at each of their turns."""
+"""The leaders' share of the slots after each reallocation."""
 FIRST_TURN, LAST_TURN = 0.5, 0.9
-"""Of the time; the turns between are evenly spaced."""
+"""When reallocations begin and end, as shares of the time; those between are evenly spaced."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class HyperSched:
             return
         if isinstance(event, e.RunStarted | e.UserAsked):
             yield from self._next_turn(state)
-        climb = state.memo(self, lambda: Climb([self._ladder(state)]))
+        climb = state.memo(self, lambda: LadderProgress([self._ladder(state)]))
         climb.catch_up(state)
-        yield from climb.ladders[0].cut_off(state)
+        yield from climb.ladders[0].prune(state)
         if isinstance(event, e.TimerFired) and event.name.startswith(LEADERS):
             yield from self._lead(state, int(event.name.removeprefix(LEADERS)))
             yield from self._next_turn(state)
@@ -68,30 +68,28 @@ class HyperSched:
     def _ladder(self, state: RunView) -> Ladder:
         spec = state.spec
         steps = rung_steps(min(self.grace_steps, spec.max_steps), self.eta, spec.max_steps)
-        return Ladder(steps, self.eta, planned(spec), as_they_come, minimize=spec.direction == "minimize")
+        return Ladder(steps, self.eta, planned(spec), asynchronous_quota, minimize=spec.direction == "minimize")
 
     # -- ASHA ------------------------------------------------------------------------------------------------------
     def _fill(self, state: RunView, ladder: Ladder) -> Iterator[d.Decision]:
-        """Whoever may go on, then new trials while exploring pays."""
+        """Promote what may be promoted, then start new trials while exploration pays."""
         spec, width = state.spec, self._width(state)
         cluster = affordable_slots(state, self.parameters)
         while cluster - wanted_slots(state) >= width:
             decided = len(state.decided)
-            yield from ladder.send_on(state)
+            yield from ladder.promote(state)
             if len(state.decided) > decided:
                 continue
             if len(state.jobs) >= planned(spec) or not self._explores(state):
                 return
             job, number = state.next_job(), len(state.jobs)
-            config, origin = supplied(state, number, job, RANDOM_SAMPLER)
+            config, origin = next_config(state, number, job, RANDOM_SAMPLER)
             yield d.AddJob(job=job, config=config, tags={"rung": 0}, why=f"trial {number + 1}, {origin}")
             step = ladder.first_step
-            yield d.RunJob(
-                job=job, until_step=step, slots=width, why=f"its first rung is step {step} of {spec.max_steps}"
-            )
+            yield d.RunJob(job=job, until_step=step, slots=width, why=f"first rung: step {step} of {spec.max_steps}")
 
     def _explores(self, state: RunView) -> bool:
-        """Could a trial that begins now get as far as the leader is?"""
+        """Could a trial that starts now still reach the leader's step?"""
         if state.best is None:
             return True
         leader = state.jobs[state.best]
@@ -102,7 +100,7 @@ class HyperSched:
 
     # -- leaders ---------------------------------------------------------------------------------------------------
     def _lead(self, state: RunView, turn: int) -> Iterator[d.Decision]:
-        """The best, by what they would come to, on their share of the slots; the best of the others keep the rest."""
+        """The best by predicted final value get their share of the slots; the best of the others keep the rest."""
         width, cluster, max_steps = self._width(state), affordable_slots(state, self.parameters), state.spec.max_steps
         left_s = _left_s(state)
         known = [known for job in state.jobs.values() if not job.over and (known := outlook(state, job)) is not None]
@@ -125,7 +123,7 @@ class HyperSched:
             if job.slots <= room:
                 room -= job.slots
                 continue
-            yield d.PauseJob(job=job.id, why="its slots go to the leaders")
+            yield d.PauseJob(job=job.id, why="its slots are given to the leaders")
             yield from leave_after_this_step(state, job)
 
     # -- clock -----------------------------------------------------------------------------------------------------
@@ -136,7 +134,7 @@ class HyperSched:
         for turn in range(1, len(SHARES) + 1):
             at = start + span * (FIRST_TURN + (LAST_TURN - FIRST_TURN) * (turn - 1) / (len(SHARES) - 1))
             if at > state.now:
-                why = f"{SHARES[turn - 1]:.0%} of the slots go to the leaders then"
+                why = f"then the leaders get {SHARES[turn - 1]:.0%} of the slots"
                 yield d.WakeAt(name=f"{LEADERS}{turn}", at=at, why=why)
                 return
 
@@ -152,7 +150,7 @@ def _give(state: RunView, leader: TrialForecast, slots: int, place: int) -> Iter
         job=job.id,
         until_step=max_steps,
         slots=slots,
-        why=f"leader {place + 1}, at {leader.job.values[-1]:.4g}: {slots} slots to the end",
+        why=f"leader {place + 1}, {state.spec.metric} {leader.job.values[-1]:.4g}: {slots} slots to max_steps",
     )
 
 

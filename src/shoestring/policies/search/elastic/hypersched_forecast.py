@@ -1,7 +1,7 @@
-"""What a trial would come to by the deadline on so many slots, and who should get them: the forecast of HyperSched.
+"""HyperSched's forecast: a trial's loss at the deadline on so many slots, and which trials should get the slots.
 
-A curve is taken to go on falling as fast per doubling of its steps as it last did, and p slots to be p^0.8 times as
-fast as one: HyperSched is told how training scales, and learns nothing about it.
+A curve is assumed to keep falling as fast per doubling of its steps as it last did, and p slots to be p^0.8 times as
+fast as one: HyperSched assumes how training scales, and does not learn it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SCALING = 0.8
 
 @dataclass(frozen=True)
 class TrialForecast:
-    """What matters of a trial. Losses: smaller is better, whatever the run's direction."""
+    """A trial's curve and speed. Losses: smaller is better, whatever the run's direction."""
 
     job: Job
     loss: float
     """As last reported."""
     per_doubling: float
-    """How much it last fell while its steps doubled; zero if it rose, or if nobody knows."""
+    """How much it last fell while its steps doubled; zero if it rose, or if unknown."""
     steps: int
     steps_per_s: float
     """On one slot."""
@@ -60,7 +60,7 @@ def _per_doubling(job: Job, sign: float) -> float:
 def widths_by_gain(
     leaders: Sequence[TrialForecast], slots: int, *, narrowest: int, widest: float, left_s: float, max_steps: int
 ) -> list[int]:
-    """Everybody gets the narrowest; then, again and again, whoever gains most per slot by having twice as many."""
+    """Each leader gets the narrowest width; then, repeatedly, the one that gains most per slot gets twice as many."""
     widths = [narrowest] * len(leaders)
     free = slots - narrowest * len(leaders)
     while True:

@@ -1,4 +1,4 @@
-"""Slots that are wanted, and two ways to have a trial leave its place: at once, or after the step it is in."""
+"""Slots in demand, and two ways to stop a trial: at once, or after its current step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoestring.kernel.view import RunView
 
 
 def wanted_slots(state: RunView) -> int:
-    """Of all that waits, and of all that runs and is to go on."""
+    """Of all waiting trials, and of all running trials that are to continue."""
     waiting = sum(state.jobs[job].slots for job in state.waiting)
     return waiting + sum(
         job.slots for segment in state.segments.values() if (job := state.jobs[segment.job]).status == "running"
@@ -18,16 +18,17 @@ def wanted_slots(state: RunView) -> int:
 
 
 def leave_at_once(state: RunView, job: Job) -> Iterator[d.Decision]:
-    """The place is wanted, or no longer paid for. Only the best so far may finish its step, to be saved."""
+    """Its slots are needed, or no longer paid for. The current best trial finishes its step first, so that its
+    checkpoint is saved."""
     if job.segment is not None and job.segment in state.draining and job.id != state.best:
-        yield d.HaltSegment(segment=job.segment, grace_s=0.0, why="its trial is out, and nobody needs its state")
+        yield d.HaltSegment(segment=job.segment, grace_s=0.0, why="its trial is pruned, its checkpoint is not needed")
 
 
 def leave_after_this_step(state: RunView, job: Job) -> Iterator[d.Decision]:
-    """It may be wanted again, and being hurried would cost it the step."""
+    """It may be resumed later, and stopping it at once would lose the step."""
     if job.segment is not None and job.segment in state.draining:
         yield d.HaltSegment(
             segment=job.segment,
             grace_s=max(state.spec.wind_down_s, state.deadline_at - state.now),
-            why="its trial rests after this step",
+            why="its trial pauses after this step",
         )

@@ -1,6 +1,6 @@
-"""Plans of the searches that SEER is compared with, on the same bill: stages, trials and slots for money and time.
+"""Plans of the searches that SEER is compared with: stages, trials and slots for a budget and a deadline.
 
-Each uses the budget as fully as whole machines allow; the least that works is the same for all (`seer_bill`).
+Each uses the budget as fully as whole machines allow; the feasible minimum is the same for all (`seer.bill`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from shoestring.policies.search.seer.bill import (
     BilledPlan,
     SeerTerms,
     bill_usd,
-    can_be_had,
     check_feasible,
+    is_affordable,
     more_machines,
     more_time,
 )
@@ -33,7 +33,7 @@ def grid_plan(terms: SeerTerms) -> BilledPlan:
             return [[exploring], [Bracket(trials=1, slots=width)]]
 
         def fits(machines: int, width: int = width) -> bool:
-            return can_be_had(terms, [half_s, half_s], _machines(terms, stages(machines, width)))
+            return is_affordable(terms, [half_s, half_s], _machines(terms, stages(machines, width)))
 
         machines = _most(fits, math.ceil(width / terms.slots), terms.most_machines)
         if machines is not None:
@@ -42,12 +42,12 @@ def grid_plan(terms: SeerTerms) -> BilledPlan:
 
 
 def halving_plan(terms: SeerTerms) -> BilledPlan:
-    """After each stage one trial in eta goes on and is trained eta times as much: on eta times as many slots, or as far
-    as it may not have them, for longer. So every stage costs the same. There are as many stages as time allows and as
-    there is money for trials to eliminate in them."""
+    """After each stage one trial in eta is promoted and trained eta times as much: on eta times as many slots or,
+    beyond p_max, for longer. So every stage costs the same. There are as many stages as the deadline allows and as the
+    budget has trials to eliminate in them."""
     check_feasible(terms)
     alone = _machines(terms, [[Bracket(trials=1, slots=terms.p_min)]])
-    longest_s = _largest(terms.t_min_s, terms.training_s, lambda seconds: can_be_had(terms, [seconds], alone))
+    longest_s = _largest(terms.t_min_s, terms.training_s, lambda seconds: is_affordable(terms, [seconds], alone))
     plans = (_halved(terms, lengths, widths) for lengths, widths in reversed([*_halvings(terms, longest_s)]))
     return next(plan for plan in plans if plan is not None)
 
@@ -65,7 +65,7 @@ def _halvings(terms: SeerTerms, seconds: float) -> Iterator[tuple[list[float], l
 
 
 def _halved(terms: SeerTerms, lengths: Sequence[float], widths: Sequence[int]) -> BilledPlan | None:
-    """For as many trials as can be paid; none if there are too few for the last elimination to take any away."""
+    """For as many trials as the budget pays; None if there are too few for the last elimination to prune any."""
 
     def stages(trials: int) -> list[list[Bracket]]:
         left = [max(1, math.floor(trials / terms.eta**k + 1e-9)) for k in range(len(widths))]
@@ -73,13 +73,14 @@ def _halved(terms: SeerTerms, lengths: Sequence[float], widths: Sequence[int]) -
 
     least = math.ceil(2 * terms.eta ** (len(widths) - 2) - 1e-9) if len(widths) > 1 else 1
     most = terms.most_machines * terms.slots // terms.p_min
-    trials = _most(lambda trials: can_be_had(terms, lengths, _machines(terms, stages(trials))), least, most)
+    trials = _most(lambda trials: is_affordable(terms, lengths, _machines(terms, stages(trials))), least, most)
     return None if trials is None else _billed_in_full(terms, lengths, stages(trials))
 
 
 def hyperband_plan(terms: SeerTerms) -> BilledPlan:
-    """All brackets side by side, each stopping its trials at R / eta^i, for the largest R that time and money allow;
-    then as many times Hyperband's trials as the rest of the money pays.  Paper: SEER section 6.3, E-Hyperband."""
+    """All brackets in parallel, each stopping its trials at R / eta^i, for the largest R that deadline and budget
+    allow; then as many times Hyperband's trials as the rest of the budget pays.  Paper: SEER section 6.3,
+    E-Hyperband."""
     check_feasible(terms)
 
     def made(R: float, times: float) -> tuple[list[float], list[list[Bracket]]]:
@@ -93,7 +94,7 @@ def hyperband_plan(terms: SeerTerms) -> BilledPlan:
 
     def fits(R: float, times: float) -> bool:
         lengths, stages = made(R, times)
-        return can_be_had(terms, lengths, _machines(terms, stages))
+        return is_affordable(terms, lengths, _machines(terms, stages))
 
     R = _largest(terms.t_min_s, terms.training_s, lambda R: fits(R, 1.0))
     most = terms.most_machines * terms.slots / terms.p_min
@@ -121,7 +122,7 @@ def _most(fits: Callable[[int], bool], least: int, limit: int) -> int | None:
 
 
 def _largest(low: float, high: float, fits: Callable[[float], bool]) -> float:
-    """By bisection; `low` is taken to fit."""
+    """By bisection; `low` is assumed to fit."""
     if fits(high):
         return high
     for _ in range(40):
@@ -136,13 +137,13 @@ def _machines(terms: SeerTerms, stages: Sequence[Sequence[Bracket]]) -> list[int
 
 
 def _billed_in_full(terms: SeerTerms, lengths: Sequence[float], stages: Sequence[Sequence[Bracket]]) -> BilledPlan:
-    """With what is left of the money spent on more machines, then on time, and every slot that is paid for in use."""
+    """With the rest of the budget spent on more machines, then on time, and every paid slot in use."""
     machines = more_machines(terms, lengths, _machines(terms, stages))
     return _billed(terms, more_time(terms, lengths, machines), _seated(terms, stages, machines))
 
 
 def _seated(terms: SeerTerms, stages: Sequence[Sequence[Bracket]], machines: Sequence[int]) -> list[list[Bracket]]:
-    """More trials on the slots that are free: in each stage for the bracket that eliminates most."""
+    """More trials on free slots: in each stage for the bracket that eliminates most."""
     seated: list[list[Bracket]] = []
     for brackets, held in zip(stages, machines, strict=True):
         widths = [bracket.slots for bracket in brackets]

@@ -1,8 +1,8 @@
-"""How fast trials train, learned from their own reports: seconds a step of each, and what more slots are worth.
+"""How fast trials train, learned from their own reports: seconds per step of each, and the speed-up of more slots.
 
-The speed-up lambda(p) is (p / p0) ** alpha, with p0 the slots of one worker. Before anything is seen, alpha is a guess;
-every trial that was trained at p0 and at another width is an observation of it, and widths that were seen have an alpha
-of their own, drawn towards what all widths have in common.
+The speed-up lambda(p) is (p / p0) ** alpha, with p0 the slots of one worker. Before any observation alpha is a guess;
+every trial that was trained at p0 and at another width is an observation of it, and observed widths have an alpha of
+their own, shrunk towards what all widths have in common.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 
 USUAL_ALPHA = 0.8
-"""Data-parallel training loses a little to talk at every doubling."""
+"""Data-parallel training loses a little to communication at every doubling."""
 WEIGHT_OF_GUESS = 2.0
-"""The guess counts as much as so many observations."""
+"""The guess has the weight of so many observations."""
 LEAST_ALPHA, MOST_ALPHA = 0.0, 1.1
-"""What lies beyond is a hiccup of a machine, not scaling."""
+"""Values outside are machine hiccups, not scaling."""
 MOST_OBSERVATIONS = 8
-"""Of a width. The first say enough."""
+"""Per width. The first ones suffice."""
 USUAL_STEP_S = 60.0
-"""Of a step nobody has seen yet."""
+"""Seconds per step before any was measured."""
 
 
 def learned_speedup(view: RunView, slots: int) -> float:
-    """How many times as fast as on the slots of one worker a trial trains on so many."""
+    """How many times faster a trial trains on so many slots than on those of one worker."""
     return learned_speeds(view).speedup(slots)
 
 
@@ -38,17 +38,17 @@ def learned_speeds(view: RunView) -> ScalingModel:
 
 
 class ScalingModel:
-    """What the paces on record say: a memo, rebuilt whenever it is missing."""
+    """Fitted to the recorded paces: a memo, rebuilt whenever it is missing."""
 
     def __init__(self, narrowest: int) -> None:
         self._narrowest = narrowest
         self._seen: dict[JobId, tuple[int, str | None]] = {}
         self._seconds: dict[JobId, dict[tuple[str, int], float]] = {}
-        """Seconds a step, by machine type and slots."""
+        """Seconds per step, by instance type and slots."""
         self._alpha = USUAL_ALPHA
         self._alphas: dict[int, float] = {}
         self._usual_s: float | None = None
-        """None: to be worked out again."""
+        """None: to be recomputed."""
 
     def catch_up(self, view: RunView) -> None:
         widened = False
@@ -69,20 +69,20 @@ class ScalingModel:
         return bool(self._seconds.get(job))
 
     def step_s(self, job: JobId) -> float:
-        """Seconds a step takes it on the slots of one worker; what is usual, if it never reported."""
+        """Seconds per step on the slots of one worker; the usual time if it never reported."""
         seconds = self._seconds.get(job)
         return self._narrow_s(seconds) if seconds else self.usual_s
 
     @property
     def usual_s(self) -> float:
-        """Seconds a step takes a trial about which nothing is known: the geometric mean of the others."""
+        """Seconds per step of a trial that was never measured: the geometric mean of the others."""
         if self._usual_s is None:
             logs = [math.log(self._narrow_s(seconds)) for seconds in self._seconds.values() if seconds]
             self._usual_s = math.exp(math.fsum(logs) / len(logs)) if logs else USUAL_STEP_S
         return self._usual_s
 
     def _narrow_s(self, seconds: dict[tuple[str, int], float]) -> float:
-        """As it was seen at the width closest to one worker."""
+        """From the observed width closest to one worker."""
         (_, slots), seen_s = min(seconds.items(), key=lambda item: item[0][1])
         return seen_s if slots == self._narrowest else seen_s * self.speedup(slots)
 
@@ -106,7 +106,7 @@ def _drawn_towards(guess: float, observed: list[float]) -> float:
 
 
 def _seconds_per_step(view: RunView, job: Job) -> Iterable[tuple[tuple[str, int], float]]:
-    """Of every machine type and width it was trained at, with what its open segment adds."""
+    """For every instance type and width it was trained on, including its open segment."""
     paces = {where: (pace.steps, pace.seconds) for where, pace in job.paces.items()}
     if job.segment is not None:
         segment = view.segments[job.segment]

@@ -1,4 +1,4 @@
-"""The trials of a study as arrays: how far each is, how good, and a few points of its curve, larger being better."""
+"""The trials of a study as arrays: the step and value of each, and a few points of its curve; larger is better."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Numbers = NDArray[np.float64]
 Whole = NDArray[np.intp]
 
 Seen = tuple[int, float | None] | None
-"""How many values a curve has, and the last; None if it has not begun."""
+"""The number of values of a curve, and the last; None if it has none."""
 POINTS = 4
-"""Of a curve: the latest, half as far, a quarter, an eighth. More would say nearly the same again."""
+"""Of a curve: the latest, at half of its length, a quarter, an eighth. More points would add little."""
 SMOOTHED = 8
 """A point is the mean of the last eighth of the steps up to it."""
 
 
-class Ledger:
-    """Row k is trial number k. A memo, which follows the curves as they grow and is rebuilt whenever it is missing."""
+class CurveArrays:
+    """Row k is trial number k. A memo, which is updated as the curves grow and is rebuilt whenever it is missing."""
 
     def __init__(self, state: RunView) -> None:
         self._sign = -1.0 if state.spec.direction == "minimize" else 1.0
@@ -56,7 +56,7 @@ class Ledger:
 
     @property
     def state_of_curves(self) -> tuple[Seen, ...]:
-        """Equal if nothing was reported or lost in between."""
+        """A fingerprint: equal if nothing was reported or lost in between."""
         return tuple(self._seen)
 
     @property
@@ -64,7 +64,7 @@ class Ledger:
         return sum(seen[0] for seen in self._seen if seen is not None)
 
     def reached(self) -> Numbers:
-        """The step at which each trial was seen last; 0 if never."""
+        """The last reported step of each trial; 0 if none."""
         reached: Numbers = self.steps[: self.count, 0]
         return reached
 

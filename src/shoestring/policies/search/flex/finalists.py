@@ -1,7 +1,7 @@
-"""Who is trained on, and on how many slots, once exploring is over.
+"""Which trials continue, and on how many slots, once exploration is over.
 
-All who might win are judged by what they would come to at the end of the time there is, were they trained on as many
-slots as one may get. The best share the cluster; nobody gets more slots than it needs to finish.
+All contenders are ranked by their predicted value at the end of the remaining time, if each trained on as many slots as
+one trial may get. The best share the cluster; no trial gets more slots than it needs to finish.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import numpy as np
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.scaling import ScalingModel
-from shoestring.policies.search.flex.model import CurvePosterior, ledger_of
+from shoestring.policies.search.flex.model import CurvePosterior, curve_arrays
 from shoestring.policies.search.flex.narrowing import Narrowing, power_of_two
 from shoestring.policies.search.flex.resources import Resources
 
-CURIOUS = 0.3
-"""How many deviations of hope count for a trial,"""
-STAYS = 0.15
-"""and how many more for one that is being trained: every change costs a start."""
+KAPPA = 0.3
+"""Upper confidence bound of a trial: standard deviations added to its mean,"""
+RUNNING_BONUS = 0.15
+"""and how many more for one that is running: every switch costs a start."""
 
 
 def finalists(
-    state: RunView, belief: CurvePosterior | None, speeds: ScalingModel, resources: Resources, narrowing: Narrowing
+    state: RunView, posterior: CurvePosterior | None, speeds: ScalingModel, resources: Resources, narrowing: Narrowing
 ) -> dict[JobId, int]:
     """Trials that should be trained now, best first, each with the slots it should have."""
     worker, max_steps = state.spec.slots, state.spec.max_steps
-    ranked = _ranked(state, belief, speeds, resources, narrowing)
+    ranked = _ranked(state, posterior, speeds, resources, narrowing)
     if not ranked:
         return {}
     alone = narrowing.most(resources, worker)
@@ -46,19 +46,19 @@ def finalists(
 
 
 def _ranked(
-    state: RunView, belief: CurvePosterior | None, speeds: ScalingModel, resources: Resources, narrowing: Narrowing
+    state: RunView, posterior: CurvePosterior | None, speeds: ScalingModel, resources: Resources, narrowing: Narrowing
 ) -> list[JobId]:
-    """All that can still be trained: by their outlook, and behind them those of whom too little is known."""
-    max_steps, ledger = state.spec.max_steps, ledger_of(state)
+    """All trials that can still be trained: by predicted final value, and behind them those without a prediction."""
+    max_steps, curves = state.spec.max_steps, curve_arrays(state)
     alive = [job.number for job in state.jobs.values() if not job.over and job.step < max_steps]
-    known = alive[:0] if belief is None else belief.contenders(alive).tolist()
-    if belief is not None and known:
+    known = alive[:0] if posterior is None else posterior.contenders(alive).tolist()
+    if posterior is not None and known:
         fastest = speeds.speedup(narrowing.most(resources, state.spec.slots))
-        reached = ledger.reached()[known]
-        more = np.array([resources.steps(speeds.step_s(ledger.ids[k]) / fastest) for k in known])
-        mean, deviation = belief.outlook(np.array(known), np.minimum(max_steps, reached + more))
-        hope = CURIOUS + STAYS * np.array([state.jobs[ledger.ids[k]].wanted for k in known])
-        known = [known[place] for place in np.argsort(-(mean + hope * deviation), kind="stable")]
-    latest = ledger.latest()
+        reached = curves.reached()[known]
+        more = np.array([resources.steps(speeds.step_s(curves.ids[k]) / fastest) for k in known])
+        mean, deviation = posterior.outlook(np.array(known), np.minimum(max_steps, reached + more))
+        kappa = KAPPA + RUNNING_BONUS * np.array([state.jobs[curves.ids[k]].wanted for k in known])
+        known = [known[place] for place in np.argsort(-(mean + kappa * deviation), kind="stable")]
+    latest = curves.latest()
     others = sorted(set(alive) - set(known), key=lambda k: (-latest[k], k))
-    return [ledger.ids[k] for k in [*known, *others]]
+    return [curves.ids[k] for k in [*known, *others]]

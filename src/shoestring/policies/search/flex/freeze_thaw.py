@@ -1,15 +1,15 @@
-"""A freeze-thaw model: one Gaussian process over (configuration, how far it was trained), for all curves together.
+"""A freeze-thaw model: one Gaussian process over (configuration, training progress), for all curves together.
 
-It answers what a trial would be worth at a later step, whether it was started or not: curves of similar configurations
-rise together, a trial keeps its own distance from its neighbours, and what has been trained further says more about
-the end. How far is u = ln(step) / ln(last step), so that early steps, where most happens, take as much room as late.
+It predicts the value of a trial at a later step, whether it was started or not: curves of similar configurations are
+correlated, a trial keeps its own offset from its neighbours, and longer curves say more about the end. Progress is
+u = ln(step) / ln(last step), so that early steps, where most happens, take as much room as late ones.
 
-    k = same place (Matern 5/2, one length per number of the configuration) x (base + what grows with u)
-      + same trial x (base + what grows with u) + what all curves share + noise
+    k((x, t, u), (x', t', u')) = Matern-5/2(x, x') (a0 + a1 min(u, u') + a2 u u')
+                               + [t = t'] (a3 + a4 min(u, u') + a5 u u') + c(u).c(u') + a6 [same point]
 
-Lengths and amplitudes (`FreezeThawParameters`) have priors. `sharpened` moves them a small step up the gradient of
-their posterior, so that a model refitted with a little more data each time learns which parameters matter without a
-search.
+with one length scale per coordinate of x, t the trial, and c(u) = (1, u, (1 - u)^3) shared by all curves. Length scales
+and amplitudes (`FreezeThawParameters`) have priors. `sharpened` moves them a small step up the gradient of their
+posterior, so that a model refitted with a little more data each time learns which parameters matter without a search.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 Numbers = NDArray[np.float64]
 
 USUAL_LENGTH = 1.2
-"""Of a number of a configuration, which runs from 0 to 1: smooth unless the data say otherwise."""
+"""Length scale of a coordinate, which runs from 0 to 1: smooth unless the data say otherwise."""
 USUAL_AMPLITUDES = np.array([0.5, 0.5, 0.3, 0.1, 0.15, 0.1, 0.02])
-"""Same place: base, min(u, u'), u u'. Same trial: base, min(u, u'), u u'. Noise. For values of unit variance."""
+"""a0 to a6: configuration (constant, min(u, u'), u u'), trial (the same), noise. For values of unit variance."""
 SPREAD = 0.7
-"""Standard deviation of the prior of each logarithm in a shape."""
+"""Standard deviation of the prior of each log parameter."""
 STEP, LONGEST_STEP = 0.04, 0.2
-"""What part of the slope a logarithm moves by, and the most it moves at once."""
+"""Learning rate of the log parameters, and the largest change at once."""
 SQRT5 = math.sqrt(5.0)
 
 
 @dataclass(frozen=True)
 class CurvePoints:
-    """Where curves were or might be looked at, one row each."""
+    """Points on curves, observed or not, one row each."""
 
     x: Numbers
     """Configurations as numbers from 0 to 1."""
@@ -47,7 +47,7 @@ class CurvePoints:
 
 @dataclass(frozen=True)
 class FreezeThawParameters:
-    """Logarithms of lengths and amplitudes, relative to the usual ones."""
+    """Logarithms of length scales and amplitudes, relative to the usual ones."""
 
     logs: Numbers
 
@@ -86,13 +86,8 @@ class FreezeThaw:
         variance = before - np.einsum("ij,ij->j", explained, explained)
         return across.T @ self._weights, np.sqrt(np.maximum(variance, 1e-9))
 
-    def log_posterior(self, values: Numbers) -> float:
-        """Of the shape, up to a constant."""
-        fit = -0.5 * values @ self._weights - np.log(np.diag(self._factor)).sum()
-        return float(fit - 0.5 * (self._shape.logs**2).sum() / SPREAD**2)
-
     def sharpened(self) -> FreezeThawParameters:
-        """The shape, a small step further up the slope of its posterior density."""
+        """The parameters after one small gradient step on their log posterior."""
         shape, seen, amplitudes = self._shape, self._seen, self._amplitudes
         inverse = cho_solve((self._factor, True), np.eye(len(seen.u)), check_finite=False)
         pull = np.outer(self._weights, self._weights) - inverse
@@ -118,7 +113,7 @@ class FreezeThaw:
 
 
 def _distance(a: Numbers, b: Numbers) -> Numbers:
-    """Multiplied out, so that a matrix product does the work."""
+    """The square is expanded, so that a matrix product does the work."""
     squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * (a @ b.T)
     distance: Numbers = np.sqrt(np.maximum(squares, 0.0))
     return distance
@@ -130,7 +125,7 @@ def _matern(distance: Numbers) -> Numbers:
 
 
 def _steepness(distance: Numbers) -> Numbers:
-    """How a Matern of 5/2 grows with the logarithm of one length, over the square of the distance along it."""
+    """The derivative of Matern-5/2 by the log of one length scale, divided by the squared distance along it."""
     steepness: Numbers = 5.0 / 3.0 * (1.0 + SQRT5 * distance) * np.exp(-SQRT5 * distance)
     return steepness
 
@@ -145,5 +140,5 @@ def _grown(amplitudes: Numbers, growths: tuple[Numbers, Numbers, Numbers]) -> Nu
 
 
 def _common(u: Numbers) -> Numbers:
-    """What all curves do alike: a level, a slope, and a rise at the beginning."""
+    """The shared component of all curves: a level, a slope, and an initial rise."""
     return np.stack([np.ones_like(u), u, (1.0 - u) ** 3])

@@ -1,8 +1,8 @@
-"""How far a new trial is trained before it is judged: until ranks hold.
+"""How far a new trial is trained before it is ranked: until ranks hold.
 
-Where the first steps say little (a warm-up, a schedule, noise), or whoever ends well begins slowly, trials judged by
-their first steps are chosen badly. So a few trials are scouts: they go on, as far as a study of this size can afford.
-All others are judged at the first step whose ranks agree with those where the scouts have arrived.
+Where the first steps say little (a warm-up, a schedule, noise), or good trials start slowly, trials ranked by their
+first steps are chosen badly. So a few trials are scouts: they continue, as far as a study of this size can afford. All
+others are ranked at the first step whose ranks agree with those where the scouts have arrived.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
 
 SCOUT = "scout_to"
-"""The tag of a scout: the step it goes to."""
+"""Tag of a scout: its target step."""
 ENOUGH = 8
 """Scouts. The rank correlation of fewer says too little."""
 SHARE = 0.6
-"""Of the steps there are for exploring: all that scouts may take."""
+"""The share of the exploration steps that scouts may use."""
 HELD = 0.7
-"""The correlation of ranks from which on they count as having held."""
+"""The rank correlation from which on ranks count as stable."""
 LEAST = 4
-"""Times as far as everybody else: scouts that can afford less cost more than they tell."""
+"""In grace steps of all other trials: scouts that can afford less cost more than they show."""
 MOST = 0.25
-"""Of all steps: nobody is trained further than this just to be judged."""
+"""Of max_steps: no trial is trained further than this just to be ranked."""
 
 
 def grace_steps(state: RunView, first: int) -> int:
@@ -42,7 +42,7 @@ def grace_steps(state: RunView, first: int) -> int:
 
 
 def next_scout(state: RunView, first: int, steps_to_explore: float) -> tuple[Job, int] | None:
-    """A trial that rests where all are judged and should go on as a scout, to this step; None if none is wanted."""
+    """A paused trial that should continue as a scout, with its target step; None if none is needed."""
     scouts = _scouts(state)
     there = int(scouts[0].tags[SCOUT] or 0) if scouts else _worthwhile(state.spec.max_steps, first, steps_to_explore)
     if there <= first or len(scouts) >= ENOUGH:
@@ -52,7 +52,7 @@ def next_scout(state: RunView, first: int, steps_to_explore: float) -> tuple[Job
 
 
 def _worthwhile(max_steps: int, first: int, steps_to_explore: float) -> int:
-    """How far scouts go, in doublings of the first steps; no further than all others if that would be too little."""
+    """The target step of scouts, in doublings of the first steps; `first` if scouts cannot afford enough."""
     there = first
     while 2 * there <= MOST * max_steps and ENOUGH * (2 * there - first) <= SHARE * steps_to_explore:
         there *= 2
@@ -64,7 +64,7 @@ def _scouts(state: RunView) -> list[Job]:
 
 
 def _arrived_at(scouts: list[Job], first: int) -> int:
-    """The furthest step, counted in doublings of the first, at which enough scouts have been."""
+    """The furthest step, counted in doublings of the first, that enough scouts have reached."""
     step = first
     while sum(job.steps[-1] >= 2 * step for job in scouts) >= ENOUGH:
         step *= 2
@@ -72,7 +72,7 @@ def _arrived_at(scouts: list[Job], first: int) -> int:
 
 
 def rank_correlation(pairs: list[tuple[float, float]]) -> float:
-    """Spearman's; those that are equal share their rank, and NaN ranks last. 0 where nothing differs."""
+    """Spearman's rho; ties share their mean rank, and NaN ranks last. 0 where nothing differs."""
     before, after = (_ranks([pair[side] for pair in pairs]) for side in (0, 1))
     middle = (len(pairs) - 1) / 2
     spread = math.sqrt(sum((rank - middle) ** 2 for rank in before) * sum((rank - middle) ** 2 for rank in after))
@@ -87,6 +87,6 @@ def _ranks(values: list[float]) -> list[float]:
 
 
 def _at(job: Job, step: int) -> float:
-    """What it reported last up to this step."""
+    """The last value it reported up to this step."""
     known = bisect_right(job.steps, step)
     return job.values[known - 1] if known else math.nan

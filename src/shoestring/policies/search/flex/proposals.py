@@ -1,4 +1,4 @@
-"""Which configuration to try next: candidates, the best forecast for its cost, and trials judged too early."""
+"""Which configuration to try next: candidates, the best prediction for its cost, and trials ranked too early."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
-from shoestring.policies.search.flex.model import CurvePosterior, ledger_of
+from shoestring.policies.search.flex.model import CurvePosterior, curve_arrays
 from shoestring.policies.search.flex.resources import Resources
 from shoestring.policies.search.flex.slow_trials import StepTimes
-from shoestring.policies.search.samplers.protocol import Drawn
+from shoestring.policies.search.samplers.protocol import SampledConfig
 from shoestring.policies.search.samplers.tpe import as_row
 from shoestring.space.parameters import Choice, Int, Parameter
 from shoestring.space.space import Space
@@ -25,9 +25,9 @@ from shoestring.values import Config
 Numbers = NDArray[np.float64]
 
 STEPS_ASIDE = (0.07, 0.2)
-"""Standard deviations of a step aside in every range, half of the rows each: to polish, and to look around."""
+"""Standard deviations of a mutation in every range, half of the rows each: local and wider."""
 OTHER_OPTION = 0.2
-"""How often a step aside takes any option of a choice."""
+"""How often a mutation resamples a choice."""
 
 
 def anywhere(space: Space, count: int, rng: np.random.Generator) -> Numbers:
@@ -35,7 +35,7 @@ def anywhere(space: Space, count: int, rng: np.random.Generator) -> Numbers:
 
 
 def around(space: Space, configs: Sequence[Config], count: int, rng: np.random.Generator) -> Numbers:
-    """Steps aside from configurations that did well. What they lack is drawn anew."""
+    """Mutations of good configurations. Parameters they lack are sampled at random."""
     centres = np.array([_places(space, config) for config in configs])[rng.integers(len(configs), size=count)]
     steps = rng.standard_normal(centres.shape) * rng.choice(STEPS_ASIDE, size=(count, 1))
     aside = np.abs(centres + steps)
@@ -46,7 +46,7 @@ def around(space: Space, configs: Sequence[Config], count: int, rng: np.random.G
 
 
 def encoded(space: Space, rows: Numbers) -> Numbers:
-    """What `Space.encode` gives for the configurations at these rows, for all of them at once."""
+    """`Space.encode` of the configurations at these rows, vectorised."""
     active: dict[str, NDArray[np.bool_]] = {}
     columns: list[Numbers] = []
     for (name, param), places in zip(space.params.items(), rows.T, strict=True):
@@ -89,7 +89,7 @@ def _of_whole_numbers(param: Int, places: Numbers) -> Numbers:
 
 
 def _places(space: Space, config: Config) -> list[float]:
-    """Where on each unit interval the configuration lies; NaN where it has none."""
+    """The position of the configuration on each unit interval; NaN where it has none."""
     row = as_row(space, config)
     return [
         (place + 0.5) / param.size if isinstance(param, Choice) else place
@@ -98,56 +98,63 @@ def _places(space: Space, config: Config) -> list[float]:
 
 
 ANYWHERE, AROUND, PARENTS = 144, 72, 8
-"""Configurations looked at for each new trial: anywhere in the space, and around so many of the best."""
+"""Candidates for each new trial: uniform in the space, mutations, and the number of best trials that are mutated."""
 KNOWN = 1e6
-"""Taken off a configuration that was tried before: it has nothing new to tell, and is drawn only if all others were."""
+"""Penalty of a configuration that was tried before: it is chosen only if all others were too."""
 SPARING = 0.3
-"""What is taken off for e times as much time a step: so much more of something else could be tried."""
+"""Penalty for e times the usual step time: that time could be spent on other trials."""
 
 
 class Proposal(NamedTuple):
-    drawn: Drawn
+    drawn: SampledConfig
     score: float
-    """Its outlook with the hope for it, less what it takes."""
+    """Its upper confidence bound, less the penalty for slow steps."""
 
 
-def proposed(state: RunView, job: JobId, belief: CurvePosterior, *, step: int, hope: float) -> Proposal:
-    """For a trial that could be trained to `step`; `hope` is how many deviations count for it."""
-    space, ledger = state.spec.space, ledger_of(state)
+def proposed(state: RunView, job: JobId, posterior: CurvePosterior, *, step: int, kappa: float) -> Proposal:
+    """For a trial that could be trained to `step`; `kappa` is the number of standard deviations added to the mean."""
+    space, curves = state.spec.space, curve_arrays(state)
     rng = np.random.default_rng(state.fixed_rng(f"candidates:{job}").getrandbits(64))
     jobs = list(state.jobs.values())
-    best = np.argsort(-ledger.latest(belief.since), kind="stable")[:PARENTS]
+    best = np.argsort(-curves.latest(posterior.since), kind="stable")[:PARENTS]
     rows = np.concatenate([anywhere(space, ANYWHERE, rng), around(space, [jobs[k].config for k in best], AROUND, rng)])
     x = encoded(space, rows)
-    mean, deviation = belief.outlook_of_new(x, step)
-    silent = [state.jobs[tried].number for tried in _being_tried(state) if not state.jobs[tried].values]
-    score = mean + hope * deviation * belief.room(x, ledger.x[silent])
-    score -= SPARING * StepTimes(ledger, learned_speeds(state)).log_ratio(x)
-    score[_known(x, ledger.x[: ledger.count])] -= KNOWN
+    mean, deviation = posterior.outlook_of_new(x, step)
+    silent = [state.jobs[tried].number for tried in _pending(state) if not state.jobs[tried].values]
+    score = mean + kappa * deviation * posterior.room(x, curves.x[silent])
+    score -= SPARING * StepTimes(curves, learned_speeds(state)).log_ratio(x)
+    score[_known(x, curves.x[: curves.count])] -= KNOWN
     chosen = int(np.argmax(score))
-    return Proposal(Drawn(config_at(space, rows[chosen]), "drawn from the model"), float(score[chosen]))
+    return Proposal(SampledConfig(config_at(space, rows[chosen]), "proposed by the model"), float(score[chosen]))
 
 
 def _known(x: Numbers, tried: Numbers) -> NDArray[np.bool_]:
-    """Which of these have been tried before, number for number: in a space of few configurations many have."""
+    """Which of these have been tried before, exactly: in a small space many have."""
     before = {row.tobytes() for row in tried}
     return np.array([row.tobytes() in before for row in x])
 
 
-def _being_tried(state: RunView) -> list[JobId]:
+def _pending(state: RunView) -> list[JobId]:
     return [*(segment.job for segment in state.segments.values()), *state.waiting]
 
 
 class Rejudged(NamedTuple):
     job: Job
     score: float
-    """In the terms of `flex_proposals.Proposal`."""
+    """Comparable with `Proposal.score`."""
 
 
 def rejudged(
-    state: RunView, belief: CurvePosterior, speeds: ScalingModel, now: Resources, *, grace: int, alone: int, hope: float
+    state: RunView,
+    posterior: CurvePosterior,
+    speeds: ScalingModel,
+    now: Resources,
+    *,
+    grace: int,
+    alone: int,
+    kappa: float,
 ) -> Rejudged | None:
-    """The best of those that rest before the step `grace`; on `alone` slots they would be trained to the end."""
+    """The best of those paused before the step `grace`; on `alone` slots they would be trained to the end."""
     resting = [job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values]
     early = [job for job in resting if job.step < grace and math.isfinite(job.values[-1])]
     if not early:
@@ -155,8 +162,8 @@ def rejudged(
     fastest = speeds.speedup(alone)
     more = [now.steps(speeds.step_s(job.id) / fastest, switching=True) for job in early]
     ends = np.array([min(state.spec.max_steps, job.step + steps) for job, steps in zip(early, more, strict=True)])
-    mean, deviation = belief.outlook(np.array([job.number for job in early]), ends)
+    mean, deviation = posterior.outlook(np.array([job.number for job in early]), ends)
     share = [speeds.step_s(job.id) / speeds.usual_s * (grace - job.step) / grace for job in early]
-    score = mean + hope * deviation - SPARING * np.log(share)
+    score = mean + kappa * deviation - SPARING * np.log(share)
     best = int(np.argmax(score))
     return Rejudged(early[best], float(score[best]))

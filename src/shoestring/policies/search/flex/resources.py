@@ -1,8 +1,8 @@
-"""What time and money allow from here: how many slots can be paid to the end, how much time is left, how far it is.
+"""What deadline and budget still allow: how many slots can be paid until the end, how much time is left, the progress.
 
-Machines are rented for what waits, so a search that wants no more slots than can be paid keeps a steady cluster. All of
-it is worked out anew from what is on record whenever it is asked for: prices move, machines are taken away, and the
-user may amend budget and deadline.
+Machines are rented for waiting trials, so a search that uses no more slots than can be paid keeps a steady cluster. All
+of it is recomputed from the state at every call: prices change, machines are preempted, and the user may amend budget
+and deadline.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.facts import provision_s, start_s
 
 SAVE_S = 2.0
-"""What saving at the end of a stretch takes, more or less: checkpoints are small beside what they save."""
+"""Seconds to save at the end of a segment, roughly: checkpoints are short compared with the work they save."""
 
 
 @dataclass(frozen=True)
 class Resources:
     slots: int
-    """How many can be wanted at once: those of the machines in hand, and of those that can be paid beside them."""
+    """How many can be used at once: those of the machines in hand, and of further machines the budget pays."""
     left_s: float
-    """Until the deadline, or until the money is gone."""
+    """Until the deadline, or until the budget is spent."""
     progress: float
-    """From 0, when the first machine is there, to 1, when the time or the money is over."""
+    """From 0, when the first machine is up, to 1, when the deadline is reached or the budget is spent."""
     switch_s: float
-    """What it costs a trial to be paused, moved or widened."""
+    """Seconds a trial loses when it is paused, moved or widened."""
     last_call_s: float
-    """So long before the end nothing new begins."""
+    """So long before the end no new step begins."""
 
     @property
     def whole_s(self) -> float:
-        """From the first machine to the end, as it looks now."""
+        """From the first machine to the end, as estimated now."""
         return self.left_s / max(1e-9, 1.0 - self.progress)
 
     def steps(self, step_s: float, *, switching: bool = False) -> int:
@@ -44,7 +44,7 @@ class Resources:
 
 
 def resources_now(state: RunView, *, spot: bool) -> Resources:
-    """`spot`: may machines be rented that can be taken away?"""
+    """`spot`: may spot machines be rented?"""
     spec, now = state.spec, state.now
     up_s = provision_s(state)
     held = [lease for lease in state.leases.values() if lease.gone_at is None and not lease.releasing]
@@ -77,8 +77,9 @@ def resources_now(state: RunView, *, spot: bool) -> Resources:
 def _machines_more(
     state: RunView, held: Collection[Lease], offer: Offer, spare_usd: float, held_s: float, *, least_s: float
 ) -> int:
-    """Machines that can be paid to the end beside those in hand, or, below zero, that cannot. One at least in all: the
-    guard ends it when its money is gone. One that would hardly be up before it is over is no use."""
+    """Machines that the budget pays until the end in addition to those in hand; negative if it cannot pay those. At
+    least one in all: the guard ends it when the budget is spent. One that would hardly be up before the end is not
+    counted."""
     room = state.spec.max_machines - state.in_hand
     usd = _usd_to_hold(state, offer, max(held_s, least_s))
     if usd <= 0:
@@ -90,7 +91,7 @@ def _machines_more(
 
 
 def _usd_to_hold(state: RunView, offer: Offer, seconds: float) -> float:
-    """At the price of now. The guard sets the most that prepaid time can cost aside, so the last of it must be payable
+    """At the current price. The guard reserves the most that prepaid time can cost, so the last of it must be payable
     at the ceiling, which for a spot machine is far above its price."""
     usd_per_s = _usd_per_s(state, offer)
     ceiling = state.listings[offer].ceiling_usd_per_hour(None) / 3600
@@ -98,8 +99,8 @@ def _usd_to_hold(state: RunView, offer: Offer, seconds: float) -> float:
 
 
 def _next_offer(state: RunView, *, spot: bool) -> tuple[Offer, float]:
-    """Where the cheapest slot is to be had now; of the kind that is not taken away, if only that may be rented. What
-    fits nobody is placement's to complain about."""
+    """The offer with the cheapest slot now; on-demand only, if spot may not be rented. If none fits a worker, placement
+    reports it."""
     listings = state.listings.values()
     fitting = [x for x in listings if x.slots >= state.spec.slots and (spot or not x.offer.spot)] or listings
     usd_per_s, _, offer = min((_usd_per_s(state, x.offer) / x.slots, x.offer, x.offer) for x in fitting)

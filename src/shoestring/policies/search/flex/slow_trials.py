@@ -1,6 +1,6 @@
-"""Which trials are slow: before they are begun, by those that resemble them; and in their first step, by the clock.
+"""Which trials are slow: before they start, predicted from similar ones; and in their first step, by the clock.
 
-Where one configuration takes ten times as long as another, exploring is mostly waiting for the slow ones, which then
+Where one configuration takes ten times as long as another, exploration is mostly waiting for the slow ones, which then
 cannot be trained far either.
 """
 
@@ -14,34 +14,34 @@ import numpy as np
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
-from shoestring.policies.search.flex.curve_arrays import Ledger, Numbers
+from shoestring.policies.search.flex.curve_arrays import CurveArrays, Numbers
 
 RIDGE = 0.3
-"""How strongly the regression is drawn towards "all are alike"."""
+"""Regularisation: how strongly the regression is shrunk towards equal speed."""
 BEYOND = 0.3
-"""How far outside the (logarithms of) times seen so far a guess may lie."""
+"""How far outside the measured (log) step times a prediction may lie."""
 TOO_LONG = 2.5
-"""Times what a step usually takes: a first step that is not over by then is not waited for."""
+"""In usual step times: a trial whose first step takes longer is paused."""
 LEAST_SEEN = 6
-"""Trials. With fewer nobody knows what is usual."""
+"""Trials. With fewer the usual step time is unknown."""
 MOST_GIVEN_UP = 0.25
-"""For each trial that was seen. If more were slow, it is the first step that is: something is set up in it."""
+"""Per measured trial. If more were slow, the first step itself is: something is set up in it."""
 
 
 class StepTimes:
-    """A ridge regression of the logarithm of seconds a step on the configuration and its squares."""
+    """A ridge regression of log(seconds per step) on the encoded configuration and its squares."""
 
-    def __init__(self, ledger: Ledger, speeds: ScalingModel) -> None:
-        seen = [number for number, job in enumerate(ledger.ids) if speeds.knows(job)]
-        logs = np.array([math.log(speeds.step_s(ledger.ids[number])) for number in seen])
+    def __init__(self, curves: CurveArrays, speeds: ScalingModel) -> None:
+        seen = [number for number, job in enumerate(curves.ids) if speeds.knows(job)]
+        logs = np.array([math.log(speeds.step_s(curves.ids[number])) for number in seen])
         self._usual = math.log(speeds.usual_s)
         self._ends = (logs.min() - BEYOND, logs.max() + BEYOND) if seen else (self._usual, self._usual)
-        features = _features(ledger.x[seen])
+        features = _features(curves.x[seen])
         slopes = features.T @ features + RIDGE * np.eye(features.shape[1])
         self._weights = np.linalg.solve(slopes, features.T @ (logs - self._usual))
 
     def log_ratio(self, x: Numbers) -> Numbers:
-        """The logarithm of how many times as long as usual a step of these configurations takes."""
+        """log(step time / usual step time) of these configurations."""
         logs: Numbers = np.clip(self._usual + _features(x) @ self._weights, *self._ends)
         return logs - self._usual
 
@@ -52,7 +52,7 @@ def _features(x: Numbers) -> Numbers:
 
 
 def too_slow(state: RunView) -> Iterator[Job]:
-    """Trials whose first step takes so long that their places are better given to others."""
+    """Trials whose first step takes so long that their slots are better given to others."""
     speeds = learned_speeds(state)
     seen = sum(1 for job in state.jobs if speeds.knows(job))
     given_up = sum(1 for job in state.jobs.values() if job.status == "paused" and not job.values)

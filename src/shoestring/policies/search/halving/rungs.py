@@ -1,12 +1,12 @@
-"""A ladder of rungs: trials climb from one step count to the next, and the best part of each rung goes on.
+"""A ladder of rungs: trials are promoted from one step count to the next, the top share of each rung.
 
-Successive halving, ASHA and the brackets of Hyperband are all this; they differ in when a rung may send trials on.
+Successive halving, ASHA and the brackets of Hyperband are all this; they differ in when a rung may promote trials.
 
-A ladder holds nothing of its own. It is a fold of `state.settled` (who came to rest on which rung with which value) and
-of how far each job was told to go, so one that is built anew from the state gives the same decisions as one that has
-read along since the start. Searches keep it as a memo and only read on: a study of 100,000 trials costs each event a
-search in a sorted list, not a look at all jobs. (Putting a value into that list moves memory, 8 bytes for each trial
-that ranks behind: 7 microseconds in all with 33,000 of them.)
+A ladder has no state of its own. It is a fold of `state.settled` (which trial settled on which rung with which value)
+and of the target step of each job, so one that is rebuilt from the state gives the same decisions as one that has
+followed it since the start. Searches keep it as a memo and read only new entries: in a study of 100,000 trials an event
+costs a search in a sorted list, not a scan of all jobs. (Inserting a value into that list moves memory, 8 bytes for
+each trial that ranks behind: 7 microseconds in all with 33,000 of them.)
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from shoestring.policies.search.samplers.protocol import (
     RANDOM_SAMPLER,
     SEARCH_WAKERS,
     Sampler,
-    has_room,
+    has_free_slot,
+    next_config,
     planned,
-    supplied,
 )
 
 Standing = tuple[float, int, JobId]
-"""Smaller is better: the value, then who came first."""
+"""Smaller is better: the value, then the order of arrival."""
 Quota = Callable[[int, int, int], int]
-"""(arrived, most, eta) -> how many of those that arrived on a rung may go on, when `most` can ever arrive there."""
+"""(arrived, most, eta) -> how many of those that arrived on a rung may be promoted, if `most` can ever arrive."""
 
 HOPELESS = math.inf
-UNTOLD = 1.7e308
-"""A trial that reported nothing ranks behind all that did, but unlike one that diverged or failed it may go on."""
+UNREPORTED = 1.7e308
+"""A trial without a report ranks behind all others, but unlike one that diverged or failed it may be promoted."""
 
 
-def as_they_come(arrived: int, most: int, eta: int) -> int:
-    """The best 1/eta of those that have arrived, without waiting for the others."""
-    return when_all_are_in(arrived, most, eta) or arrived // eta
+def asynchronous_quota(arrived: int, most: int, eta: int) -> int:
+    """The top 1/eta of those that have arrived, without waiting for the others."""
+    return synchronous_quota(arrived, most, eta) or arrived // eta
 
 
-def when_all_are_in(arrived: int, most: int, eta: int) -> int:
-    """The best 1/eta of the rung once nobody else can arrive; one at least, so that somebody reaches the top."""
+def synchronous_quota(arrived: int, most: int, eta: int) -> int:
+    """The top 1/eta of the rung once no more can arrive; at least one, so that a trial reaches max_steps."""
     return 0 if arrived < most else max(1, arrived // eta)
 
 
@@ -65,18 +65,18 @@ def rung_steps(first: int, eta: int, max_steps: int) -> tuple[int, ...]:
 
 
 class Rung:
-    """Who arrived at one step count, best first, as far as they still matter."""
+    """The trials that arrived at one step count, best first, as far as they still matter."""
 
     def __init__(self, step: int) -> None:
         self.step = step
         self.arrived = 0
-        self.sent_on = 0
+        self.promoted = 0
         self.standings: list[Standing] = []
-        """Of all that arrived, the best; whoever can never be sent on is cut off at the end."""
+        """Of all that arrived, the best; trials that can never be promoted are removed from the end."""
         self.candidates = 0
-        """How many in the standings were not sent on and could be."""
+        """How many in the standings were not promoted and could be."""
         self.queue: list[Standing] = []
-        """The same, as a heap; it may still hold some that were cut off since."""
+        """The same, as a heap; it may still hold some that were pruned since."""
 
 
 class Ladder:
@@ -84,42 +84,42 @@ class Ladder:
         self.trials = trials
         self._eta, self._quota, self._sign = eta, quota, 1.0 if minimize else -1.0
         self._rungs = [Rung(step) for step in steps]
-        self._sending = {rung.step: rung for rung in self._rungs[:-1]}
+        self._promoting = {rung.step: rung for rung in self._rungs[:-1]}
 
     # -- reading ---------------------------------------------------------------------------------------------------
     def read(self, state: RunView, order: int, rest: Settled) -> None:
-        """Take note of somebody's coming to rest; `order` is the number of the rest."""
-        rung = self._sending.get(rest.until_step)
+        """Record that a trial settled; `order` is its index in `state.settled`."""
+        rung = self._promoting.get(rest.until_step)
         if rung is None:
             return
         if rest.status == "paused" and rest.step < rest.until_step:
-            return  # paused by somebody else on its way: it comes to rest once more
+            return  # paused by another policy on its way: it will settle again
         standing = (self._standing(rest), order, rest.job)
         rung.arrived += 1
         insort(rung.standings, standing)
         if state.jobs[rest.job].until_step > rung.step:
-            rung.sent_on += 1
+            rung.promoted += 1
         elif rest.status == "paused" and standing[0] < HOPELESS:
             rung.candidates += 1
             heappush(rung.queue, standing)
 
     def _standing(self, rest: Settled) -> float:
-        if rest.status in ("failed", "dropped"):
+        if rest.status in ("failed", "pruned"):
             return HOPELESS
         if rest.value is None:
-            return UNTOLD
+            return UNREPORTED
         return HOPELESS if math.isnan(rest.value) else self._sign * rest.value
 
     # -- deciding --------------------------------------------------------------------------------------------------
-    def cut_off(self, state: RunView) -> Iterator[d.Decision]:
-        """Drop whoever can never be sent on, so that its checkpoints can go.
+    def prune(self, state: RunView) -> Iterator[d.Decision]:
+        """Prune trials that can never be promoted, so that their checkpoints can be deleted.
 
-        Later arrivals only push a trial down, so a trial is out as soon as it ranks behind the largest share that a
-        rung can ever send on. `most` counts who may still arrive on a rung: those there, those on their way, those
-        below who may be sent on, and those not yet on the ladder.
+        Later arrivals only push a trial down, so a trial is pruned as soon as it ranks behind the largest share that a
+        rung can ever promote. `most` is how many may ever arrive on a rung: those there, those on their way, those
+        below that may be promoted, and those not yet started.
         """
         most = self.trials
-        for rung in self._sending.values():
+        for rung in self._promoting.values():
             share = max(1, most // self._eta)
             while rung.standings and (len(rung.standings) > share or rung.standings[-1][0] == HOPELESS):
                 value, _, job_id = rung.standings.pop()
@@ -129,29 +129,29 @@ class Ladder:
                 if value < HOPELESS:
                     rung.candidates -= 1
                 if not job.over:
-                    yield d.DropJob(job=job_id, why=_verdict(rung, value, share, most))
-            most = rung.sent_on + rung.candidates + most - rung.arrived
+                    yield d.DropJob(job=job_id, why=_why_pruned(rung, value, share, most))
+            most = rung.promoted + rung.candidates + most - rung.arrived
 
-    def send_on(self, state: RunView) -> Iterator[d.Decision]:
-        """One trial up, from the highest rung that may send one; nothing if none may."""
+    def promote(self, state: RunView) -> Iterator[d.Decision]:
+        """Promote one trial, from the highest rung that may promote one; nothing if none may."""
         most = self.trials
         ready: tuple[Rung, Rung, Standing, int] | None = None
         for rung, above in zip(self._rungs, self._rungs[1:], strict=False):
-            self._forget_dropped(state, rung)
+            self._forget_pruned(state, rung)
             if rung.queue:
                 rank = bisect_left(rung.standings, rung.queue[0])
                 if rank < self._quota(rung.arrived, most, self._eta):
                     ready = rung, above, rung.queue[0], rank
-            most = rung.sent_on + rung.candidates + most - rung.arrived
+            most = rung.promoted + rung.candidates + most - rung.arrived
         if ready is None:
             return
         rung, above, (_, _, job_id), rank = ready
         heappop(rung.queue)
-        rung.sent_on += 1
+        rung.promoted += 1
         rung.candidates -= 1
         part = {2: "half", 3: "third", 4: "quarter"}.get(self._eta, f"1/{self._eta}")
-        among = f"among the best {part}" if rung.arrived >= self._eta else "the best of too few to divide"
-        why = f"{_nth(rank + 1)} of {rung.arrived} at step {rung.step}: {among}, goes on to step {above.step}"
+        quota = f"in the top {part}" if rung.arrived >= self._eta else f"best of fewer than eta={self._eta}"
+        why = f"promoted to step {above.step}: ranked {rank + 1} of {rung.arrived} at step {rung.step}, {quota}"
         yield d.TagJob(job=job_id, tags={"rung": self._rungs.index(above)}, why=why)
         yield d.RunJob(job=job_id, until_step=above.step, slots=state.jobs[job_id].slots, why=why)
 
@@ -159,35 +159,31 @@ class Ladder:
     def first_step(self) -> int:
         return self._rungs[0].step
 
-    def _forget_dropped(self, state: RunView, rung: Rung) -> None:
-        """Somebody else may have dropped the next in the queue while it rested: its place goes to the one behind."""
+    def _forget_pruned(self, state: RunView, rung: Rung) -> None:
+        """Another policy may have pruned the next in the queue while it was paused: the one behind takes its rank."""
         while rung.queue and state.jobs[rung.queue[0][2]].over:
             standing = heappop(rung.queue)
             index = bisect_left(rung.standings, standing)
-            if index < len(rung.standings) and rung.standings[index] == standing:  # else it was cut off before
+            if index < len(rung.standings) and rung.standings[index] == standing:  # else it was removed before
                 del rung.standings[index]
                 rung.candidates -= 1
 
 
-def _verdict(rung: Rung, value: float, share: int, most: int) -> str:
+def _why_pruned(rung: Rung, value: float, share: int, most: int) -> str:
     if value == HOPELESS:
-        return f"its metric at step {rung.step} is not a number that could win"
-    return f"behind the best {share} of {rung.arrived} at step {rung.step}: of {most} no more than {share} can go on"
-
-
-def _nth(number: int) -> str:
-    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-    if number <= len(words):
-        return words[number - 1]
-    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
+        return f"pruned at step {rung.step}: its metric is NaN or infinite"
+    return (
+        f"pruned at step {rung.step}: not in the top {share} of {rung.arrived} so far, "
+        f"at most {share} of {most} can be promoted"
+    )
 
 
 BRACKET = "bracket"
 
 
-class Climb:
-    """The ladders of a search and how much of `state.settled` they have read: a memo, rebuilt whenever it is missing."""
+class LadderProgress:
+    """The ladders of a search and how much of `state.settled` they have read: a memo, rebuilt whenever it is
+    missing."""
 
     def __init__(self, ladders: list[Ladder]) -> None:
         self.ladders = ladders
@@ -206,25 +202,25 @@ class Halving(ABC):
     """Base of the searches on rungs: each says which ladders it has, the rest is the same."""
 
     eta: int = 3
-    """The best 1/eta of a rung are promoted."""
+    """The top 1/eta of a rung are promoted."""
     grace_steps: int = 1
-    """The lowest first rung: every trial trains so many steps before it is compared."""
+    """The lowest first rung: every trial trains so many steps before it is ranked."""
     sampler: Sampler = RANDOM_SAMPLER
     """Where new trials come from."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
-        """Drop trials that can no longer be promoted, promote those that can, and fill free slots with new trials."""
+        """Prune trials that can no longer be promoted, promote those that can, and fill free slots with new trials."""
         if state.phase != "running":
             return
-        progress = state.memo(self, lambda: Climb(self.ladders(state)))
+        progress = state.memo(self, lambda: LadderProgress(self.ladders(state)))
         progress.catch_up(state)
         for ladder in progress.ladders:
-            yield from ladder.cut_off(state)
-        while has_room(state):
+            yield from ladder.prune(state)
+        while has_free_slot(state):
             decided = len(state.decided)
             for ladder in progress.ladders:
-                yield from ladder.send_on(state)
+                yield from ladder.promote(state)
                 if len(state.decided) > decided:
                     break
             else:
@@ -244,11 +240,11 @@ def _new_trial(state: RunView, ladders: list[Ladder], sampler: Sampler) -> Itera
         last_of_bracket += ladders[bracket].trials
     tags: Tags = {"rung": 0} if len(ladders) == 1 else {BRACKET: bracket, "rung": 0}
     step = ladders[bracket].first_step
-    config, origin = supplied(state, number, job, sampler)
+    config, origin = next_config(state, number, job, sampler)
     yield d.AddJob(
         job=job,
         config=config,
         tags=tags,
-        why=f"{number + 1} of {planned(spec)}, {origin}: nobody is ready to go on",
+        why=f"trial {number + 1} of {planned(spec)}, {origin}: no trial is ready for promotion",
     )
-    yield d.RunJob(job=job, until_step=step, slots=spec.slots, why=f"its first rung is step {step} of {spec.max_steps}")
+    yield d.RunJob(job=job, until_step=step, slots=spec.slots, why=f"first rung: step {step} of {spec.max_steps}")

@@ -1,7 +1,7 @@
-"""What every trial at rest has taken, and whether it keeps the limits of the run, is put on record.
+"""Records what every settled trial cost and whether it satisfies the constraints of the run.
 
-In every recipe of a run that has constraints or fractions: the best trial of a run keeps all of its limits, whoever
-searches. It goes before the search, which finds the verdict on what it learns from.
+Part of every recipe of a run that has constraints or fractions: the best trial of a run satisfies all constraints,
+whatever the search. It runs before the search, which finds the verdict on the trials it learns from.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.trial_cost import Taken, cost_so_far
+from shoestring.policies.search.limits.trial_cost import TrialCost, cost_so_far
 from shoestring.space.constraints import COST, SECONDS, Constraint
 from shoestring.units import show_duration, show_usd
 
 ENDED = "ended_at_a_limit"
-"""The tag of a trial that was ended as it went beyond a limit, and judged there and then."""
+"""Tag of a trial that was pruned when it violated a constraint, and judged at that moment."""
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgeTrials:
     wants: ClassVar[frozenset[Waker]] = frozenset({e.SegmentEnded, e.LeaseEnded, d.PauseJob, d.DropJob})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:  # noqa: ARG002
@@ -36,12 +36,12 @@ class Judging:
 
 
 class _Rested:
-    """How far `state.settled` was read. Lost, all are looked at again, and those with a verdict are left alone."""
+    """How far `state.settled` was read. If lost, all are checked again, and those with a verdict are skipped."""
 
     def __init__(self) -> None:
         self._read = 0
         self._leaving: list[JobId] = []
-        """At rest by name, while a segment of theirs is still on its way out."""
+        """Settled by status, while their last segment is still draining."""
 
     def since_last(self, state: RunView) -> list[JobId]:
         fresh = dict.fromkeys([*self._leaving, *(rest.job for rest in state.settled[self._read :])])
@@ -51,7 +51,7 @@ class _Rested:
 
 
 def verdict_on(state: RunView, job: Job) -> d.JudgeJob | None:
-    """None if it runs again, or if nothing has changed since it was judged."""
+    """None if it runs again, or if nothing has changed since the last verdict."""
     if job.wanted or ENDED in job.tags:
         return None
     spent = cost_so_far(state, job)
@@ -60,7 +60,7 @@ def verdict_on(state: RunView, job: Job) -> d.JudgeJob | None:
     if seconds == job.seconds and (job.feasible is not None or not judged):
         return None
     broken = list(_broken(state.spec.constraints, job, spent)) if judged else []
-    length = "nothing is known of its training"
+    length = "its training was not measured"
     if spent is not None:
         length = f"{show_duration(spent.seconds)} of training, {show_usd(spent.usd)}"
     return d.JudgeJob(
@@ -68,24 +68,24 @@ def verdict_on(state: RunView, job: Job) -> d.JudgeJob | None:
         seconds=seconds,
         usd=None if spent is None else spent.usd,
         feasible=not broken if judged else None,
-        why="; ".join([length, *(broken or (["keeps every limit"] if judged else []))]),
+        why="; ".join([length, *(broken or (["satisfies every constraint"] if judged else []))]),
     )
 
 
 def measured(job: Job, seconds: float | None, usd: float | None) -> Mapping[str, float]:
-    """All of a trial that a limit can be on: what it reported last, and what the floor has measured."""
+    """All values of a trial that a constraint can use: what it reported last, and the measured time and cost."""
     reported = {name: value for name, value in job.latest.items() if name not in (SECONDS, COST)}
     floor = {SECONDS: seconds, COST: usd}
     return {**reported, **{name: value for name, value in floor.items() if value is not None}}
 
 
-def _broken(constraints: tuple[Constraint, ...], job: Job, spent: Taken | None) -> Iterator[str]:
-    """Each limit that is not known to be kept, and why not, in words."""
+def _broken(constraints: tuple[Constraint, ...], job: Job, spent: TrialCost | None) -> Iterator[str]:
+    """Each constraint that is not known to be satisfied, and why not, for people."""
     values = measured(job, *(spent or (None, None)))
     for limit in constraints:
         value = values.get(limit.metric)
         if value is None:
             known = "measured" if limit.metric in (SECONDS, COST) else "reported"
-            yield f"{limit.metric} was not {known}, so {limit} cannot be told to hold"
+            yield f"{limit} cannot be checked: {limit.metric} was not {known}"
         elif not limit.holds(value):
-            yield f"breaks {limit} with {limit.show(value)}"
+            yield f"violates {limit} with {limit.show(value)}"

@@ -1,6 +1,6 @@
-"""A trial that has reached a limit on cost or time cannot be the answer: it is ended there, and the rest is saved.
+"""A trial that violates a constraint on cost or time cannot be the answer: it is pruned there, which saves the rest.
 
-On a part of the data the end may come sooner, where what it has taken leaves no hope for all of it.
+On a data fraction it may be pruned sooner, once its cost shows that training on all of the data would violate one.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.limits.judge import ENDED, verdict_on
-from shoestring.policies.search.limits.trial_cost import Taken, cost_so_far, usd_per_hour
+from shoestring.policies.search.limits.trial_cost import TrialCost, cost_so_far, usd_per_hour
 from shoestring.space.constraints import COST, SECONDS, ends
 from shoestring.units import show_duration, show_usd
 
 LEEWAY_S = 1.0
-"""So much beyond its limit a trial is looked at: one that ends just in time is not ended by us."""
+"""A trial is checked so long after it could violate a constraint: one that ends just in time is not pruned."""
 _TIMER = "limit:"
 WHOLE = 1.0
 
 
 @dataclass(frozen=True)
-class EndAtLimits:
-    """Looks at a trial when it must have reached a limit if it has trained without a pause, and then again."""
+class PruneAtConstraints:
+    """Checks a trial when it must violate a constraint if it has trained without a pause, and then again."""
 
     gives_up: bool = False
-    """Are trials on parts of the data ended where there is no hope left, and not only at the limit itself?"""
+    """Are trials on data fractions pruned once the full run is predicted to violate, not only at the bound itself?"""
     wants: ClassVar[frozenset[Waker]] = frozenset((e.SegmentStarted, e.TimerFired))
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
@@ -46,19 +46,25 @@ class EndAtLimits:
         if left_s < 0:
             yield d.DropJob(
                 job=job.id,
-                why=f"{show_duration(spent.seconds)} of training and {show_usd(spent.usd)} are {self._beyond(job)}",
+                why=f"pruned after {show_duration(spent.seconds)} and {show_usd(spent.usd)} of training: "
+                f"{self._reason(job)}",
             )
             verdict = verdict_on(state, job)
-            if verdict is not None:  # now: once its segment is gone, what it had trained since its last report is too
+            if verdict is not None:  # now: once its segment is gone, so is the time since its last report
                 yield verdict
-            yield d.TagJob(job=job.id, tags={ENDED: True}, why="it was ended, and would have taken more")
+            yield d.TagJob(job=job.id, tags={ENDED: True}, why="stopped early: its full cost and time would be higher")
         else:
             lease = state.segments[job.segment].leases[0]
             at = state.now + left_s + LEEWAY_S
-            yield d.WakeAt(name=f"{_TIMER}{job.id}", at=at, about=lease, why="by then it may have reached a limit")
+            yield d.WakeAt(
+                name=f"{_TIMER}{job.id}",
+                at=at,
+                about=lease,
+                why="check its cost and time constraints: by then it may violate one",
+            )
 
-    def _left_s(self, state: RunView, job: Job, spent: Taken | None) -> float:
-        """Seconds of training until the first end by cost or time, at the price of now; infinite if there is none."""
+    def _left_s(self, state: RunView, job: Job, spent: TrialCost | None) -> float:
+        """Seconds of training until it violates a constraint on cost or time, at the current price; or infinite."""
         if spent is None or job.rented is None:
             return math.inf
         end_at = ends(state.spec.constraints, job.fraction if self.gives_up else WHOLE)
@@ -70,10 +76,10 @@ class EndAtLimits:
             left.append((end_at[COST] - spent.usd) / usd_per_s)
         return min(left)
 
-    def _beyond(self, job: Job) -> str:
+    def _reason(self, job: Job) -> str:
         if self.gives_up and job.fraction < WHOLE:
-            return f"so much for {100 * job.fraction:.3g} % of the data that all of it cannot keep a limit"
-        return "beyond a limit already"
+            return f"this much for {100 * job.fraction:.3g} % of the data means all of it would violate a constraint"
+        return "it violates a constraint already"
 
 
 def _whom(state: RunView, event: e.Event) -> Job | None:

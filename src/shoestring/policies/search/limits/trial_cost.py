@@ -1,7 +1,7 @@
-"""What a trial has taken so far: seconds of training, and what they cost on its machines at their prices now.
+"""What a trial has cost so far: seconds of training, and their price on its machines at current prices.
 
-Start-up, restores, saves and lost work are not in it: they are the price of the machines' restlessness, and another run
-of the same configuration would have others.
+Start-up, restores, saves and lost work are not included: they come from preemptions, and another run of the same
+configuration would have others.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from shoestring.kernel.view import RunView
 
 
 class TrainingTime(NamedTuple):
-    """Training on one kind of machine."""
+    """Training on one instance type."""
 
     offer: Offer
     slots: int
     seconds: float
 
 
-class Taken(NamedTuple):
+class TrialCost(NamedTuple):
     seconds: float
     usd: float
 
 
-def cost_so_far(state: RunView, job: Job) -> Taken | None:
-    """By what the job is now, its open segment included; None if nothing is known of its training."""
+def cost_so_far(state: RunView, job: Job) -> TrialCost | None:
+    """Including its open segment; None if its training was never measured."""
     stretches = list(_stretches(state, job))
     if not stretches:
         return None
-    return Taken(
+    return TrialCost(
         math.fsum(stretch.seconds for stretch in stretches),
         math.fsum(stretch.seconds / 3600 * usd_per_hour(state, stretch.offer, stretch.slots) for stretch in stretches),
     )
 
 
 def usd_per_hour(state: RunView, offer: Offer, slots: int) -> float:
-    """Of so many slots, now: a share of a machine, or several. Where the configuration names its machines it has them
-    to itself, and pays for all of their slots."""
+    """The current price of so many slots: a share of a machine, or several. Where the configuration names its machines,
+    the trial has them to itself and pays for all of their slots."""
     machines = slots / state.listings[offer].slots
     return state.usd_per_hour(offer) * (math.ceil(machines) if state.spec.space.roles else machines)
 
 
 def _stretches(state: RunView, job: Job) -> Iterator[TrainingTime]:
-    """What was trained and lost counts for how fast it goes, not for how long it took."""
+    """Lost training counts towards the measured speed, not towards the trial's training time."""
     segment = None if job.segment is None else state.segments[job.segment]
     behind = job.step if segment is None else segment.first_step
     trained = sum(pace.steps for pace in job.paces.values())
@@ -59,7 +59,7 @@ def _stretches(state: RunView, job: Job) -> Iterator[TrainingTime]:
 
 
 def _offer(state: RunView, job: Job, machine: str) -> Offer:
-    """Where the job ran on this type of machine: as it did last, else where that is cheapest now."""
+    """The offer of this instance type: the one the job ran on last, else the cheapest now."""
     if job.rented is not None and job.rented.machine == machine:
         return job.rented
     return min((offer for offer in state.listings if offer.machine == machine), key=state.usd_per_hour)

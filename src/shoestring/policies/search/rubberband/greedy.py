@@ -1,9 +1,9 @@
-"""The cheapest machines for a fixed elimination schedule that keep a deadline: a greedy search over forecasts.
+"""The cheapest machines for a fixed elimination schedule that meet a deadline: a greedy search over forecasts.
 
-A plan is one share of machines per stage. A step gives a run of neighbouring stages other shares: one stage alone, or
-several that should keep the same machines because new ones cost time. Two searches are made, for each can be caught
-where the other is not: from the cheapest cluster of one size, downhill in cost; and from the cheapest plan of all,
-buying time where a second costs least until the deadline holds, then downhill too.
+A plan is one share of machines per stage. A step changes the shares of consecutive stages: one stage alone, or several
+that should keep the same machines because new ones cost time. There are two searches, because each can get stuck in a
+local optimum where the other does not: from the cheapest cluster of one size, downhill in cost; and from the cheapest
+plan of all, buying time where a second costs least until the deadline is met, then downhill too.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule, Share, forecast, menu
+from shoestring.policies.search.rubberband.plan import CostModel, RubberbandPlan, Schedule, Share, forecast, menu
 
 Chosen = tuple[Share, ...]
 Menu = Sequence[Sequence[Share]]
-"""For each stage what it may get, fewest machines first."""
+"""For each stage the possible shares, fewest machines first."""
 GAIN = 1e-9
-"""Less than this part of a cost or a time is no improvement, only rounding."""
+"""A relative change smaller than this is no improvement, only rounding."""
 
 
 class _Search:
-    def __init__(self, schedule: Schedule, ground: Ground, in_hand: int) -> None:
-        self.schedule, self.ground, self.in_hand = schedule, ground, in_hand
-        self.menu: Menu = menu(schedule, ground)
+    def __init__(self, schedule: Schedule, cost_model: CostModel, in_hand: int) -> None:
+        self.schedule, self.cost_model, self.in_hand = schedule, cost_model, in_hand
+        self.menu: Menu = menu(schedule, cost_model)
         self._known: dict[Chosen, RubberbandPlan] = {}
 
     def plan(self, chosen: Chosen) -> RubberbandPlan:
         found = self._known.get(chosen)
         if found is None:
-            found = self._known[chosen] = forecast(self.schedule, chosen, self.ground, in_hand=self.in_hand)
+            found = self._known[chosen] = forecast(self.schedule, chosen, self.cost_model, in_hand=self.in_hand)
         return found
 
     def of_one_size(self) -> Iterator[Chosen]:
-        """The plans of a fixed cluster, in which every stage uses as many of its machines as help it."""
+        """The plans of a fixed cluster, in which every stage uses as many of its machines as speed it up."""
         for machines in sorted({share.machines for stage in self.menu for share in stage}):
             yield tuple(_with(stage, machines) for stage in self.menu)
 
@@ -48,7 +48,7 @@ class _Search:
                         yield chosen[:first] + between + chosen[last + 1 :]
 
     def downhill(self, chosen: Chosen, deadline_s: float) -> Chosen:
-        """Take the step that saves most while the deadline holds, for as long as one saves anything."""
+        """Take the step that saves most while the deadline is met, for as long as one saves anything."""
         while True:
             allowed = [step for step in self.steps(chosen) if self.plan(step).latest_s <= deadline_s]
             best = min(allowed, key=lambda step: self.plan(step).usd, default=chosen)
@@ -57,7 +57,7 @@ class _Search:
             chosen = best
 
     def hurry(self, chosen: Chosen, deadline_s: float) -> Chosen:
-        """Buy time where a second costs least until the deadline holds, or none can be bought."""
+        """Buy time where a second costs least until the deadline is met, or none can be bought."""
         while (now := self.plan(chosen)).latest_s > deadline_s:
             faster = [step for step in self.steps(chosen) if self.plan(step).latest_s < now.latest_s * (1 - GAIN)]
             if not faster:
@@ -71,9 +71,11 @@ class _Search:
         return chosen
 
 
-def cheapest(schedule: Schedule, ground: Ground, deadline_s: float, *, in_hand: int = 0) -> RubberbandPlan | None:
-    """The cheapest plan found that keeps the deadline, slow trials or not; None if none does."""
-    search = _Search(schedule, ground, in_hand)
+def cheapest(
+    schedule: Schedule, cost_model: CostModel, deadline_s: float, *, in_hand: int = 0
+) -> RubberbandPlan | None:
+    """The cheapest plan found that meets the deadline even with slow trials; None if none does."""
+    search = _Search(schedule, cost_model, in_hand)
     anyhow = min(search.of_one_size(), key=lambda chosen: search.plan(chosen).usd)
     starts = [search.hurry(search.downhill(anyhow, float("inf")), deadline_s)]
     kept = [chosen for chosen in search.of_one_size() if search.plan(chosen).latest_s <= deadline_s]
@@ -83,24 +85,24 @@ def cheapest(schedule: Schedule, ground: Ground, deadline_s: float, *, in_hand: 
     return min((search.plan(chosen) for chosen in found), key=lambda plan: plan.usd, default=None)
 
 
-def fastest(schedule: Schedule, ground: Ground, *, in_hand: int = 0) -> RubberbandPlan:
+def fastest(schedule: Schedule, cost_model: CostModel, *, in_hand: int = 0) -> RubberbandPlan:
     """The shortest plan there is; of equally short ones, the cheapest found."""
-    search = _Search(schedule, ground, in_hand)
+    search = _Search(schedule, cost_model, in_hand)
     hurried = min(
         (search.hurry(chosen, 0.0) for chosen in search.of_one_size()), key=lambda chosen: search.plan(chosen).latest_s
     )
     return search.plan(search.downhill(hurried, search.plan(hurried).latest_s))
 
 
-def of_one_size(schedule: Schedule, ground: Ground, machines: int) -> RubberbandPlan:
+def of_one_size(schedule: Schedule, cost_model: CostModel, machines: int) -> RubberbandPlan:
     """The plan of a cluster of so many machines, held from the first stage to the last."""
     chosen = []
-    for stage in menu(schedule, ground):
+    for stage in menu(schedule, cost_model):
         quickest = min((share for share in stage if share.machines <= machines), key=lambda share: share.train_s)
         chosen.append(replace(quickest, machines=machines))
-    return forecast(schedule, chosen, ground)
+    return forecast(schedule, chosen, cost_model)
 
 
 def _with(stage: Sequence[Share], machines: int) -> Share:
-    """What a stage makes of at most so many machines; with fewer than its least, its least."""
+    """The share of a stage with at most so many machines; if that is too few, its smallest share."""
     return stage[max(0, bisect_right(stage, machines, key=lambda share: share.machines) - 1)]

@@ -1,4 +1,4 @@
-"""What is known before a plan is made: from a spec alone, or from the state of a run that has measured something."""
+"""The inputs of a plan: from a spec alone, or from the state of a run that has measured something."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import HOUR_S
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest
-from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule
+from shoestring.policies.search.rubberband.plan import CostModel, RubberbandPlan, Schedule
 from shoestring.policies.search.rubberband.speed import GUESS, Guess, Speed, learned
 from shoestring.units import parse_duration_s, show_duration, show_usd
 
@@ -23,38 +23,38 @@ class PlanInputs:
     guess: Guess = GUESS
     """Of speed, until it is measured."""
     provision_s: float = 60.0
-    """Until a machine is there; what machines in hand took counts more."""
+    """From request to grant; once machines were granted, their measured times are used."""
     start_s: float = 25.0
-    """What a trial needs beside training whenever it starts: its program, its checkpoint, saving at the end."""
+    """Overhead of every start of a trial: its program, its checkpoint, saving at the end."""
     p_max: int = 16
     """The most slots of a trial."""
     margin: float = 0.05
-    """So much of the time is kept in reserve: forecasts are not promises."""
+    """The share of the time kept in reserve: forecasts are not promises."""
     spot: bool = False
-    """Are machines that may be taken away rented? Before the start their price is taken to be the one on demand."""
+    """Are spot machines rented? Before the start their price is assumed to be the on-demand one."""
 
-    def at_start(self, spec: RunSpec) -> Ground:
+    def at_start(self, spec: RunSpec) -> CostModel:
         listing = self.listing(spec, lambda listing: listing.on_demand_usd_per_hour)
         guess = self.guess
         speed = Speed(guess.step_s, guess.scaling, guess.spread)
         most = spec.max_machines if (usd := _slice_usd(spec, listing)) == 0 else math.floor(spec.budget_usd / usd)
-        return self._ground(spec, listing, listing.on_demand_usd_per_hour, self.provision_s, speed, most)
+        return self._cost_model(spec, listing, listing.on_demand_usd_per_hour, self.provision_s, speed, most)
 
-    def now(self, state: RunView, going_on: Collection[Job]) -> Ground:
-        """With what trials so far have shown, above all those that are going on."""
+    def now(self, state: RunView, promoted: Collection[Job]) -> CostModel:
+        """With the speed measured so far, above all of the promoted trials."""
         spec = state.spec
         listing = self.listing(spec, lambda listing: state.usd_per_hour(listing.offer))
-        speed = learned(state.jobs.values(), going_on, listing.offer.machine, spec.slots, self.guess)
+        speed = learned(state.jobs.values(), promoted, listing.offer.machine, spec.slots, self.guess)
         waits = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
         free_usd = spec.budget_usd - state.spent_usd - state.reserved_usd
         most = spec.max_machines
         if (usd := _slice_usd(spec, listing)) > 0:
             most = state.in_hand + max(0, math.floor(free_usd / usd))
         usd_per_hour = state.usd_per_hour(listing.offer)
-        return self._ground(spec, listing, usd_per_hour, max(waits, default=self.provision_s), speed, most)
+        return self._cost_model(spec, listing, usd_per_hour, max(waits, default=self.provision_s), speed, most)
 
     def listing(self, spec: RunSpec, usd_per_hour: Callable[[Listing], float]) -> Listing:
-        """The machine a plan is made for: the cheapest slot, as placement chooses."""
+        """The machine a plan is made for: the one with the cheapest slot, as placement chooses."""
         fitting = [listing for listing in spec.listings if listing.slots >= spec.slots]
         if not fitting:
             raise SpecError(
@@ -64,12 +64,12 @@ class PlanInputs:
         wanted = [listing for listing in fitting if listing.offer.spot == self.spot]
         return min(wanted or fitting, key=lambda x: (usd_per_hour(x) / x.slots, x.offer))
 
-    def _ground(
+    def _cost_model(
         self, spec: RunSpec, listing: Listing, usd_per_hour: float, provision_s: float, speed: Speed, most: int
-    ) -> Ground:
-        # a gang too wide for this machine would be put on a larger one, if there is any: plan for none
+    ) -> CostModel:
+        # a trial too wide for this machine would be placed on a larger one, if there is any: plan for none
         largest = max(other.slots for other in spec.listings)
-        return Ground(
+        return CostModel(
             slots=listing.slots,
             usd_per_hour=usd_per_hour,
             billing=listing.billing,
@@ -85,50 +85,50 @@ class PlanInputs:
         )
 
     def left_s(self, state: RunView) -> float:
-        """The time that may be planned with."""
+        """The time available to the plan."""
         return (state.deadline_at - state.spec.wind_down_s - state.now) * (1 - self.margin)
 
     def opening_plan(self, spec: RunSpec, schedule: Schedule) -> RubberbandPlan:
-        """The plan a run begins with, or a SpecError that names the least that would do."""
-        ground = self.at_start(spec)
-        plan = cheapest(schedule, ground, (spec.deadline_s - spec.wind_down_s) * (1 - self.margin))
+        """The plan a run begins with, or a SpecError that names the minimum."""
+        cost_model = self.at_start(spec)
+        plan = cheapest(schedule, cost_model, (spec.deadline_s - spec.wind_down_s) * (1 - self.margin))
         if plan is None:
-            least_s = self._least_deadline_s(spec, fastest(schedule, ground).latest_s)
+            least_s = self._least_deadline_s(spec, fastest(schedule, cost_model).latest_s)
             raise SpecError(
-                f"deadline {show_duration(spec.deadline_s)} is too short for {words_of(schedule)} "
-                f"at {ground.step_s:g} s a step on {ground.max_machines} machines",
-                hint=f"the least that would do is a deadline of {_in_round_time(least_s)}; more machines "
+                f"deadline {show_duration(spec.deadline_s)} is too short for {show_schedule(schedule)} "
+                f"at {cost_model.step_s:g} s a step on {cost_model.max_machines} machines",
+                hint=f"the minimum is a deadline of {_in_round_time(least_s)}; more machines "
                 "(max_machines, and a budget to prepay them) or fewer trials make it shorter",
             )
         if plan.usd > spec.budget_usd and not self.spot:  # what spot machines will cost is not known yet
             raise SpecError(
-                f"budget {show_usd(spec.budget_usd)} is too small for {words_of(schedule)} "
+                f"budget {show_usd(spec.budget_usd)} is too small for {show_schedule(schedule)} "
                 f"within {show_duration(spec.deadline_s)}: the cheapest plan costs {show_usd(plan.usd)}",
-                hint=f"the least that would do is a budget of {show_usd(plan.usd * 1.01 + 0.01)}, or fewer trials",
+                hint=f"the minimum is a budget of {show_usd(plan.usd * 1.01 + 0.01)}, or fewer trials",
             )
         return plan
 
     def _least_deadline_s(self, spec: RunSpec, needed_s: float) -> float:
-        """With the time in reserve, and the wind-down, which grows with a deadline up to two minutes."""
+        """Including the reserve and the wind-down, which grows with the deadline up to two minutes."""
         needed_s /= 1 - self.margin
         return needed_s + max(spec.wind_down_s, min(120.0, needed_s / 19))
 
 
 UNKNOWN = PlanInputs()
-"""Nothing is known but what is usual."""
+"""Defaults, before anything is measured."""
 
 
-def words_of(schedule: Schedule) -> str:
+def show_schedule(schedule: Schedule) -> str:
     return ", ".join(f"{round_.trials}x{round_.steps}" for round_ in schedule)
 
 
 def _slice_usd(spec: RunSpec, listing: Listing) -> float:
-    """What the guard sets aside for a machine that is rented: no plan may need more of them at once than it can."""
+    """What the guard reserves per machine: no plan may need more machines at once than the budget can reserve."""
     return 0.0 if listing.billing == "free" else listing.on_demand_usd_per_hour * spec.slice_s / HOUR_S
 
 
 def _in_round_time(seconds: float) -> str:
-    """As shown, it is no less than what is needed."""
+    """Rounded for display, never below what is needed."""
     for unit in (1, 60, 3600):
         shown = show_duration(math.ceil(seconds / unit) * unit)
         if parse_duration_s(shown) >= seconds:

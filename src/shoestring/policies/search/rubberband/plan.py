@@ -1,8 +1,8 @@
-"""What a fixed elimination schedule costs and how long it takes, if each stage gets so many machines.
+"""The cost and duration of a fixed elimination schedule, if each stage gets so many machines.
 
-Rubberband's question: the schedule (how many trials, how many steps, stage by stage) is given and decides what is
-learned; only the machines under it are free. This module forecasts one choice of them, `rubberband_greedy` searches
-for the cheapest. All times are seconds from now.
+RubberBand's problem: the schedule (how many trials, how many steps, stage by stage) is given and decides what is
+learned; only the machines under it can be chosen. This module forecasts one choice of them, `rubberband.greedy`
+searches for the cheapest. All times are seconds from now.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from shoestring.kernel.types import BillingName, Fact
 from shoestring.market.billing import new_lease_usd
 
 CAREFUL = 1.64
-"""Standard deviations on the safe side: of twenty sets of trials that go on, one is slower than that."""
+"""Standard deviations of safety margin: one in twenty sets of promoted trials is slower than that."""
 PAID_S = 60.0
-"""So old is a machine at the least that is in hand: clouds charge the first minute whole."""
+"""A machine in hand counts as at least so old: clouds charge the first minute in full."""
 
 
 class Round(Fact, frozen=True, kw_only=True):
-    """One stage of a schedule: all its trials reach `until_step`, then the best of them make up the next stage."""
+    """One stage of a schedule: all its trials reach `until_step`, then the best of them are promoted to the next."""
 
     trials: int
     steps: int
@@ -50,7 +50,7 @@ class PlannedStage(Fact, frozen=True, kw_only=True):
 class RubberbandPlan(Fact, frozen=True, kw_only=True):
     stages: tuple[PlannedStage, ...]
     late_s: float = 0.0
-    """By how much it takes longer if the trials that go on are the slow ones: what a deadline must allow for."""
+    """How much longer it takes if the promoted trials are the slow ones: the deadline must allow for it."""
 
     @property
     def seconds(self) -> float:
@@ -66,8 +66,8 @@ class RubberbandPlan(Fact, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What a forecast rests on: the machine, its bill, the delays, and how fast trials train on it."""
+class CostModel:
+    """What a forecast is based on: the machine, its price and billing, the delays, and how fast trials train on it."""
 
     slots: int
     """Of one machine."""
@@ -79,25 +79,25 @@ class Ground:
     speedup: Callable[[int], float]
     """How much faster a trial is on so many slots than on one worker's."""
     spread: float = 0.1
-    """Standard deviation of the trials' step times, as a part of their mean: what stragglers come from."""
+    """Standard deviation of the trials' step times, relative to their mean: the cause of stragglers."""
     slowest: float = 1.0
-    """The step time of the slowest of the trials about to run, if they are known, as a multiple of the mean."""
+    """The step time of the slowest trial about to run, if known, as a multiple of the mean."""
     worker_slots: int = 1
     most_slots: int = 16
     """No trial gets more."""
     provision_s: float = 60.0
-    """From the request until a machine is there. Not billed."""
+    """From request to grant. Not billed."""
     start_s: float = 25.0
-    """What a trial needs beside training whenever it starts: its program, its checkpoint, and saving at the end."""
+    """Overhead of every start of a trial: its program, its checkpoint, saving at the end."""
     release_s: float = 2.0
 
     @property
     def usable(self) -> int:
-        """Slots of one machine that whole workers can take."""
+        """Slots of one machine that whole workers can use."""
         return self.slots // self.worker_slots * self.worker_slots
 
     def widths(self) -> tuple[int, ...]:
-        """Slots a trial may get: whole parts of a machine, or whole machines, so that no slot is left without a use."""
+        """Slots a trial may get: an even share of a machine, or whole machines, so that no slot is left unused."""
         workers = self.slots // self.worker_slots
         parts = [part for part in range(1, workers + 1) if workers % part == 0]
         wholes = [workers * machines for machines in range(2, self.max_machines + 1)]
@@ -105,7 +105,7 @@ class Ground:
         return tuple(width for width in found if width <= self.most_slots) or (self.worker_slots,)
 
     def usd(self, held_s: float) -> float:
-        """The bill of one machine held so long, given back by ourselves."""
+        """The bill of one machine that we release after so long."""
         return new_lease_usd(self.billing, held_s, self.usd_per_hour)
 
 
@@ -118,74 +118,74 @@ class Share:
     """Per trial."""
     places: int
     train_s: float
-    """From the moment its machines are there until its last trial is expected to be done."""
+    """From the grant of its machines until its last trial is expected to be done."""
     late_s: float = 0.0
-    """So much more if its trials are slow ones."""
+    """How much longer if its trials are slow ones."""
 
 
-def menu(schedule: Schedule, ground: Ground) -> list[tuple[Share, ...]]:
-    """For each stage what it may get, fewest machines first."""
-    return [shares(round_, ground, among=schedule[0].trials) for round_ in schedule]
+def menu(schedule: Schedule, cost_model: CostModel) -> list[tuple[Share, ...]]:
+    """For each stage the possible shares, fewest machines first."""
+    return [shares(round_, cost_model, among=schedule[0].trials) for round_ in schedule]
 
 
-def shares(round_: Round, ground: Ground, *, among: int) -> tuple[Share, ...]:
-    """What a stage may get: of each number of machines that has work for all of them, the fastest width.
+def shares(round_: Round, cost_model: CostModel, *, among: int) -> tuple[Share, ...]:
+    """The possible shares of a stage: for each number of machines that are all in use, the fastest width.
 
     More machines need not be faster than fewer: they may be held because the next stage needs them.
     """
     found: list[Share] = []
-    for machines in range(1, ground.max_machines + 1):
-        widths = (width for width in ground.widths() if width <= machines * ground.usable)
-        fitting = [share_of(round_, ground, machines, width, among=among) for width in widths]
-        busy = [share for share in fitting if share.places * share.slots > (machines - 1) * ground.usable]
+    for machines in range(1, cost_model.max_machines + 1):
+        widths = (width for width in cost_model.widths() if width <= machines * cost_model.usable)
+        fitting = [share_of(round_, cost_model, machines, width, among=among) for width in widths]
+        busy = [share for share in fitting if share.places * share.slots > (machines - 1) * cost_model.usable]
         if busy:
             found.append(min(busy, key=lambda share: (share.train_s, share.slots)))
     return tuple(found)
 
 
-def share_of(round_: Round, ground: Ground, machines: int, width: int, *, among: int) -> Share:
-    """What a stage makes of so many machines, with trials of this width on all of them. Its trials will be some of the
-    `among` about to run: all of them in the first stage, nobody knows which later."""
-    usable = ground.usable
+def share_of(round_: Round, cost_model: CostModel, machines: int, width: int, *, among: int) -> Share:
+    """The forecast of a stage on so many machines, with trials of this width on all of them. Its trials will be some of
+    the `among` about to run: all of them in the first stage, unknown ones later."""
+    usable = cost_model.usable
     side_by_side = usable // width * machines if width <= usable else machines // (width // usable)
     places = min(round_.trials, side_by_side)
     waves = math.ceil(round_.trials / places)
-    training_s = round_.steps * ground.step_s / ground.speedup(width)
-    straggling = ground.spread * math.sqrt(waves) * latest_of(places)
+    training_s = round_.steps * cost_model.step_s / cost_model.speedup(width)
+    straggling = cost_model.spread * math.sqrt(waves) * latest_of(places)
     if round_.trials == among:
-        late = max(0.0, ground.slowest - 1.0 - straggling)
+        late = max(0.0, cost_model.slowest - 1.0 - straggling)
     else:
-        late = CAREFUL * ground.spread * math.sqrt(1 / round_.trials - 1 / among) * waves
-    train_s = waves * (ground.start_s + training_s) + straggling * training_s
+        late = CAREFUL * cost_model.spread * math.sqrt(1 / round_.trials - 1 / among) * waves
+    train_s = waves * (cost_model.start_s + training_s) + straggling * training_s
     return Share(machines, width, places, train_s, late * training_s)
 
 
 @lru_cache(maxsize=4096)
 def latest_of(count: int) -> float:
-    """By how many standard deviations the last of so many is expected to come after the mean (Blom's formula)."""
+    """By how many standard deviations the last of so many is expected to exceed the mean (Blom's formula)."""
     return NormalDist().inv_cdf((count - 0.375) / (count + 0.25)) if count > 1 else 0.0
 
 
-def forecast(schedule: Schedule, chosen: Sequence[Share], ground: Ground, *, in_hand: int = 0) -> RubberbandPlan:
-    """What these shares come to. A stage that needs more machines than the one before waits for them; one that needs
-    fewer gives back those that came last. `in_hand` machines are there already, and their minimum is paid."""
+def forecast(schedule: Schedule, chosen: Sequence[Share], cost_model: CostModel, *, in_hand: int = 0) -> RubberbandPlan:
+    """Duration and cost with these shares. A stage that needs more machines than the one before waits for them; one
+    that needs fewer releases those that came last. `in_hand` machines are held already, and their minimum is paid."""
     there = min(in_hand, chosen[0].machines)
     held: list[tuple[int, float]] = [(there, -PAID_S)] if there else []
-    """How many machines there are, and since when, oldest first."""
+    """(number of machines, held since), oldest first."""
     stages, now = [], 0.0
     for index, (round_, share) in enumerate(zip(schedule, chosen, strict=True)):
-        start, usd = now, -math.fsum(count * ground.usd(now - since) for count, since in held)
+        start, usd = now, -math.fsum(count * cost_model.usd(now - since) for count, since in held)
         if share.machines > there:
-            now += ground.provision_s
+            now += cost_model.provision_s
             held.append((share.machines - there, now))
             there = share.machines
         now += share.train_s
-        usd += math.fsum(count * ground.usd(now - since) for count, since in held)
+        usd += math.fsum(count * cost_model.usd(now - since) for count, since in held)
         needed = chosen[index + 1].machines if index + 1 < len(chosen) else 0
         while there > needed:
             count, since = held.pop()
             leaving = min(count, there - needed)
-            usd += leaving * (ground.usd(now + ground.release_s - since) - ground.usd(now - since))
+            usd += leaving * (cost_model.usd(now + cost_model.release_s - since) - cost_model.usd(now - since))
             there -= leaving
             if count > leaving:
                 held.append((count - leaving, since))

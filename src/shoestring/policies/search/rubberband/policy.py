@@ -1,8 +1,8 @@
-"""Rubberband: a fixed elimination schedule on the machines that run it for the least money before the deadline.
+"""RubberBand: a fixed elimination schedule on the machines that finish it before the deadline at the lowest cost.
 
-All trials of a stage reach its last step, then the best go on. Before each stage the rest of the run is planned anew
-with the speed that was measured so far. What a stage was given is in the tags of its trials: placement rents what they
-wait for, and `AsPlanned` gives back what the next stage does not need.
+All trials of a stage reach its last step, then the best are promoted. Before each stage the rest of the run is
+replanned with the speed measured so far. The allocation of a stage is in the tags of its trials: placement rents what
+they wait for, and `AsPlanned` releases what the next stage does not need.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.release_by_plan import KEEP
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest
 from shoestring.policies.search.rubberband.inputs import UNKNOWN, PlanInputs
-from shoestring.policies.search.rubberband.plan import Ground, RubberbandPlan, Schedule
-from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, Sampler, supplied
+from shoestring.policies.search.rubberband.plan import CostModel, RubberbandPlan, Schedule
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SEARCH_WAKERS, Sampler, next_config
 from shoestring.units import show_duration, show_usd
 
 STAGE, RANK, WIDTH, PLACES = "stage", "rank", "width", "places"
 """Tags of a trial: its stage, its rank there, its slots, and how many trials of the stage run at once."""
 
-Planner = Callable[[Schedule, Ground, float, int], RubberbandPlan]
-"""(what is left of the schedule, what is known, seconds left, machines in hand) -> what to do."""
+Planner = Callable[[Schedule, CostModel, float, int], RubberbandPlan]
+"""(remaining schedule, cost model, seconds left, machines in hand) -> plan."""
 
 
-def as_cheap_as_the_deadline_allows(schedule: Schedule, ground: Ground, left_s: float, in_hand: int) -> RubberbandPlan:
-    return cheapest(schedule, ground, left_s, in_hand=in_hand) or fastest(schedule, ground, in_hand=in_hand)
+def as_cheap_as_the_deadline_allows(
+    schedule: Schedule, cost_model: CostModel, left_s: float, in_hand: int
+) -> RubberbandPlan:
+    return cheapest(schedule, cost_model, left_s, in_hand=in_hand) or fastest(schedule, cost_model, in_hand=in_hand)
 
 
 @dataclass(frozen=True)
@@ -59,81 +61,84 @@ class Rubberband:
                 return
 
     def plan(self, state: RunView) -> RubberbandPlan:
-        """The plan of a run in which nothing has happened yet."""
+        """The plan at the start of a run."""
         return self.planner(self.schedule, self.outlook.now(state, []), self.outlook.left_s(state), 0)
 
     # -- within a stage ------------------------------------------------------------------------------------------------
     def _open(self, state: RunView, stage: _Stage) -> Iterator[d.Decision]:
-        """If later stages use wider trials, the very first trial tries how much that helps: a plan should not rest on
-        a guess for long. It takes no more than a machine of its own; wider gangs follow from that."""
-        plan, ground = self.plan(state), self.outlook.now(state, [])
+        """If later stages use wider trials, the very first trial measures the speed-up: a plan should not rest on a
+        guess for long. It uses at most one machine, or twice the planned width; the speed-up of wider trials is
+        extrapolated."""
+        plan, cost_model = self.plan(state), self.outlook.now(state, [])
         tags, width = _tags(0, plan), plan.stages[0].slots
         if any(planned.slots > width for planned in plan.stages) and plan.stages[0].places > 1:
-            wider = [slots for slots in ground.widths() if width < slots <= max(ground.slots, 2 * width)]
+            wider = [slots for slots in cost_model.widths() if width < slots <= max(cost_model.slots, 2 * width)]
             if wider:
-                why = f"to see how much faster {wider[-1]} slots are"
+                why = f"measure the speed-up on {wider[-1]} slots"
                 yield from self._new_trial(state, stage, {**tags, WIDTH: wider[-1]}, why)
-        yield from self._new_trial(state, stage, tags, self._words(plan, 0))
+        yield from self._new_trial(state, stage, tags, self._summary(plan, 0))
 
     def _fill(self, state: RunView, stage: _Stage) -> Iterator[d.Decision]:
-        """Send trials of the stage to work, as many at once as it has places."""
+        """Run the trials of the stage, as many at once as it has places for."""
         round_ = self.schedule[stage.index]
         places = _number(state.jobs[stage.members[-1]], PLACES)
         while stage.index == 0 and len(stage.members) < round_.trials and _wanted(state) < places:
-            like = state.jobs[stage.members[-1]].tags  # those that try other widths come first
-            yield from self._new_trial(state, stage, dict(like), f"one of {places} at once")
+            like = state.jobs[stage.members[-1]].tags  # trials that measure other widths come first
+            yield from self._new_trial(state, stage, dict(like), f"one of {places} that run at once")
         while _wanted(state) < places and (job := stage.next_up(state, round_.until_step)) is not None:
             yield d.RunJob(
                 job=job.id,
                 until_step=round_.until_step,
                 slots=_number(job, WIDTH),
-                why=f"stage {stage.index + 1} of {len(self.schedule)} ends at step {round_.until_step}",
+                why=f"stage {stage.index + 1} of {len(self.schedule)}, to step {round_.until_step}",
             )
 
     def _new_trial(self, state: RunView, stage: _Stage, tags: Tags, why: str) -> Iterator[d.Decision]:
         number, job, round_ = len(state.jobs), state.next_job(), self.schedule[0]
-        drawn = supplied(state, number, job, self.sampler)
+        drawn = next_config(state, number, job, self.sampler)
         tags[RANK] = number
-        yield d.AddJob(job=job, config=drawn.config, tags=tags, why=f"{number + 1} of {round_.trials}, {drawn.origin}")
+        yield d.AddJob(
+            job=job, config=drawn.config, tags=tags, why=f"trial {number + 1} of {round_.trials}, {drawn.origin}"
+        )
         stage.members.append(job)
         yield d.RunJob(job=job, until_step=round_.until_step, slots=_number(state.jobs[job], WIDTH), why=why)
 
     # -- between stages ------------------------------------------------------------------------------------------------
     def _next_stage(self, state: RunView, stage: _Stage) -> Generator[d.Decision, None, bool]:
-        """Rank the stage that is over, drop who is out, and plan the rest for those who go on."""
+        """Rank the completed stage, prune all but the best, and replan the rest for the promoted trials."""
         index, step = stage.index + 1, self.schedule[stage.index].until_step
         if index == len(self.schedule):
             return False
         resting = [job for job in map(state.jobs.__getitem__, stage.members) if job.status == "paused"]
         resting.sort(key=lambda job: _standing(state.spec, job))
         count = min(self.schedule[index].trials, sum(not _diverged(job) for job in resting))
-        going_on, out = resting[:count], resting[count:]
+        promoted, out = resting[:count], resting[count:]
         among = f"of {len(stage.members)} at step {step}"
         for job in out:
-            yield d.DropJob(job=job.id, why=f"not among the best {count} {among}")
-        if not going_on:
+            yield d.DropJob(job=job.id, why=f"pruned: not in the top {count} {among}")
+        if not promoted:
             return False
         left = tuple(replace(round_, trials=min(round_.trials, count)) for round_ in self.schedule[index:])
-        ground = self.outlook.now(state, going_on)
-        plan = self.planner(left, ground, self.outlook.left_s(state), state.in_hand)
-        words = self._words(plan, index)
-        for rank, job in enumerate(going_on):
+        cost_model = self.outlook.now(state, promoted)
+        plan = self.planner(left, cost_model, self.outlook.left_s(state), state.in_hand)
+        summary = self._summary(plan, index)
+        for rank, job in enumerate(promoted):
             tags = {**_tags(index, plan), RANK: rank}
-            yield d.TagJob(job=job.id, tags=tags, why=f"number {rank + 1} {among} goes on. {words}")
-        stage.begin(index, [job.id for job in going_on])
+            yield d.TagJob(job=job.id, tags=tags, why=f"promoted: ranked {rank + 1} {among}; {summary}")
+        stage.begin(index, [job.id for job in promoted])
         return True
 
-    def _words(self, plan: RubberbandPlan, index: int) -> str:
+    def _summary(self, plan: RubberbandPlan, index: int) -> str:
         first = plan.stages[0]
         return (
             f"stage {index + 1} of {len(self.schedule)}: {first.trials} trials on {first.slots} slots each, "
-            f"{first.places} at once on {first.machines} machines; what is left is forecast to take "
+            f"{first.places} at once on {first.machines} machines; forecast for the rest of the run: "
             f"{show_duration(plan.seconds)} and {show_usd(plan.usd)}"
         )
 
 
 class _Stage:
-    """The present stage and its trials in their order, as their tags tell: a memo, rebuilt whenever it is missing."""
+    """The current stage and its trials in order, from their tags: a memo, rebuilt whenever it is missing."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         stages: dict[int, list[Job]] = {0: []}
@@ -146,7 +151,7 @@ class _Stage:
         self.index, self.members, self._sent = index, members, 0
 
     def next_up(self, state: RunView, until_step: int) -> Job | None:
-        """The first that was not told to run yet."""
+        """The first trial that was not started in this stage yet."""
         while self._sent < len(self.members):
             job = state.jobs[self.members[self._sent]]
             if job.until_step < until_step and not job.over:
@@ -174,7 +179,7 @@ def _diverged(job: Job) -> bool:
 
 
 def _standing(spec: RunSpec, job: Job) -> tuple[bool, bool, float, int]:
-    """Best first; who has reported nothing comes after all who have, and before who has diverged."""
+    """Best first; trials without a report come after all that have one, and before those that diverged."""
     told = len(job.values) > 0
     value = job.values[-1] if told else 0.0
     return (math.isnan(value), not told, spec.rank(value)[1] if told else 0.0, _number(job, RANK))

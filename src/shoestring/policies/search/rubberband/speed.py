@@ -1,9 +1,9 @@
-"""How fast trials train on one type of machine, and how that grows with their slots: a guess, then what was seen.
+"""How fast trials train on one instance type, and how that scales with their slots: a guess, then measurements.
 
-The guess is a time per step and a power of the slots. A trial that trained on two widths tells nearly exactly how they
-compare; one that was only seen on a wide one is compared with the others, from which it may differ by itself. Each
-counts by how sure it is, the guess too. Speed is taken to grow with one power of the slots, nearly: a width that was
-seen often may differ from it, those nobody has tried follow it.
+The guess is a time per step and a power of the slots. A trial that trained on two widths shows almost exactly how they
+compare; one that was only measured on a wide one is compared with other trials, from which it may differ by itself.
+Each is weighted by its inverse variance, the guess too. Speed is assumed to grow with nearly one power of the slots: a
+width that was measured often may differ from it, untried widths follow it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from statistics import fmean, stdev
 from shoestring.kernel.records import Job
 
 ENOUGH = 4
-"""Trials that must have been seen before their spread is believed."""
+"""Trials that must have been measured before their spread is used."""
 LEAST_SPREAD = 0.02
 OF_ITSELF = 0.03
-"""By how much a trial's speed differs from itself (standard deviation of the logarithm)."""
+"""How much the speed of one trial varies (standard deviation of the logarithm)."""
 UNSURE = 0.2
 """Standard deviation of the power in the guess."""
 BEND = 0.05
-"""How far the power of a single width may be from that of all."""
+"""Standard deviation of the power of a single width around that of all."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Guess:
     scaling: float = 0.8
     """Twice the slots are 2 ** scaling times as fast."""
     spread: float = 0.2
-    """Standard deviation of the step times of trials, as a part of their mean."""
+    """Standard deviation of the step times of trials, relative to their mean."""
 
 
 GUESS = Guess()
@@ -45,9 +45,9 @@ class Speed:
     scaling: float
     spread: float
     logs: tuple[tuple[int, float], ...] = ()
-    """Of the widths that were seen, in workers, the logarithm of their speed-up; narrowest first."""
+    """(workers, logarithm of the speed-up) of the measured widths, narrowest first."""
     slowest: float = 1.0
-    """The step time of the slowest that goes on, as a multiple of the mean."""
+    """The step time of the slowest promoted trial, as a multiple of the mean."""
 
     def on(self, workers: int) -> float:
         """How much faster than one worker."""
@@ -58,30 +58,30 @@ class Speed:
         return math.exp(log + self.scaling * math.log(workers / below))
 
 
-def learned(jobs: Collection[Job], going_on: Collection[Job], machine: str, worker_slots: int, guess: Guess) -> Speed:
-    """What the trials so far say about this type of machine, leaning on the guess where they say little.
+def learned(jobs: Collection[Job], promoted: Collection[Job], machine: str, worker_slots: int, guess: Guess) -> Speed:
+    """The speed on this instance type by the trials so far, combined with the guess where there is little data.
 
-    How width helps is learned from all trials; how long a step takes from those that are `going_on`, for good trials
-    may be the slower ones.
+    The speed-up of wider trials is learned from all trials; the time of a step from the `promoted` ones, because good
+    trials may be the slower ones.
     """
     seen = {job.id: told for job in jobs if (told := _step_logs(job, machine, worker_slots))}
     if not seen:
         return Speed(guess.step_s, guess.scaling, guess.spread)
     power, logs = _speedups(list(seen.values()), guess)
     alone = {job: fmean(log + logs[workers] for workers, log in told.items()) for job, told in seen.items()}
-    theirs = [alone[job.id] for job in going_on if job.id in alone] or list(alone.values())
+    theirs = [alone[job.id] for job in promoted if job.id in alone] or list(alone.values())
     step_s = fmean(map(math.exp, theirs))
     return Speed(
         step_s=step_s,
         scaling=power,
         spread=_spread(theirs if len(theirs) >= ENOUGH else list(alone.values()), guess),
         logs=tuple(logs.items()),
-        slowest=math.exp(max(theirs)) / step_s if going_on else 1.0,
+        slowest=math.exp(max(theirs)) / step_s if promoted else 1.0,
     )
 
 
 def _step_logs(job: Job, machine: str, worker_slots: int) -> dict[int, float]:
-    """Of one trial on this machine: the logarithm of its seconds per step, by its workers, fewest first."""
+    """For one trial on this machine: the logarithm of its seconds per step, by workers, fewest first."""
     return {
         slots // worker_slots: math.log(pace.seconds / pace.steps)
         for (where, slots), pace in sorted(job.paces.items())
@@ -90,7 +90,7 @@ def _step_logs(job: Job, machine: str, worker_slots: int) -> dict[int, float]:
 
 
 def _speedups(seen: list[dict[int, float]], guess: Guess) -> tuple[float, dict[int, float]]:
-    """The power of the slots with which speed grows, and the logarithm of the speed-up of every width seen."""
+    """The power of the slots with which speed grows, and the log speed-up of every measured width."""
     first = min(min(told) for told in seen)
     others = [told[first] for told in seen if first in told]
     gains = [gain for told in seen for gain in _gains(told, first, fmean(others), _spread(others, guess))]
@@ -105,7 +105,7 @@ def _speedups(seen: list[dict[int, float]], guess: Guess) -> tuple[float, dict[i
 
 
 def _gains(told: dict[int, float], first: int, others: float, spread: float) -> list[tuple[int, int, float, float]]:
-    """What one trial says of widths: (narrow, wide, the logarithm of how much faster, how unsure that is)."""
+    """The evidence of one trial: (narrow, wide, log speed-up, its standard deviation)."""
     narrow = min(told)
     if narrow == first or len(told) > 1:
         return [(narrow, wide, told[narrow] - log, OF_ITSELF) for wide, log in told.items() if wide > narrow]
@@ -117,6 +117,6 @@ def _spread(logs: list[float], guess: Guess) -> float:
 
 
 def _weighted(evidence: list[tuple[float, float]]) -> float:
-    """The mean of some values, each with its standard deviation."""
+    """The inverse-variance weighted mean of (value, standard deviation) pairs."""
     weights = [sd**-2 for _, sd in evidence]
     return sum(value * weight for (value, _), weight in zip(evidence, weights, strict=True)) / sum(weights)

@@ -1,8 +1,8 @@
-"""Configurations drawn by a sampler of Optuna's: `sampler: optuna:tpe`.
+"""Configurations proposed by one of Optuna's samplers: `sampler: optuna:tpe`.
 
-Nothing is kept between two draws. A study of Optuna's is made in memory from what the run's state says, asked once and
-thrown away, so that a controller that has lost everything but the journal draws the same. Samplers that keep a state
-of their own beside the trials (the populations of CmaEsSampler and NSGAIISampler) cannot be had that way.
+No state is kept between two samples. An in-memory Optuna study is rebuilt from the run's state, used for one `ask` and
+discarded, so that a controller that has only the journal proposes the same. Samplers with a state of their own beside
+the trials (the populations of CmaEsSampler and NSGAIISampler) cannot be supported that way.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from shoestring.errors import SpecError, need
 from shoestring.kernel.records import Settled
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.samplers.protocol import Drawn
+from shoestring.policies.search.samplers.protocol import SampledConfig
 from shoestring.space.parameters import Choice, Constant, Float, Int, Parameter
 from shoestring.space.space import Space
 from shoestring.values import Config, did_you_mean
 
 LEARN = {"tpe": "TPESampler", "gp": "GPSampler"}
-"""All that these know is in the trials: each draw asks a new one."""
+"""All that these know is in the trials: each sample uses a new instance."""
 COUNT = {"qmc": "QMCSampler"}
-"""This one only counts: the tenth trial gets the tenth point, whatever the others came to."""
+"""This one only counts: the tenth trial gets the tenth point, whatever the results of the others."""
 
 
 @dataclass(frozen=True)
-class FromOptuna:
-    """What trials have shown is told as Optuna has it: finished ones with their value, those that rest on a rung or
-    were stopped there as pruned at that step, those not heard of yet as running, failed and diverged ones as failed."""
+class OptunaSampler:
+    """Trials are passed on with Optuna's states: finished ones as COMPLETE with their value, those paused or pruned on
+    a rung as PRUNED at that step, those without a result yet as RUNNING, failed and diverged ones as FAIL."""
 
     sampler: str = "TPESampler"
     """A class of `optuna.samplers`."""
 
     @classmethod
-    def named(cls, name: str) -> FromOptuna:
-        """By short name or class; says at once if the library, or what the sampler itself needs, is absent."""
+    def named(cls, name: str) -> OptunaSampler:
+        """By short name or class; fails at once if the library, or what the sampler itself needs, is absent."""
         short = LEARN | COUNT
         sampler = short.get(name.lower(), name)
         if sampler not in short.values():
             raise SpecError(
-                f"options.sampler='optuna:{name}' is no sampler of Optuna's that a run can go on with from its journal",
+                f"options.sampler='optuna:{name}' is not a sampler of Optuna's that can be rebuilt from a journal",
                 hint=did_you_mean(name, [*short, *short.values()]),
             )
         if sampler == "GPSampler":
@@ -53,7 +53,7 @@ class FromOptuna:
         need("optuna", extra="optuna")
         return cls(sampler)
 
-    def draw(self, state: RunView, job: JobId) -> Drawn:
+    def draw(self, state: RunView, job: JobId) -> SampledConfig:
         optuna = need("optuna", extra="optuna")
         learns = self.sampler in LEARN.values()
         seed = state.fixed_rng(f"optuna:{job}" if learns else "optuna").getrandbits(32)
@@ -67,12 +67,12 @@ class FromOptuna:
                 for _ in state.jobs:
                     suggested(study.ask(), state.spec.space)
             config = suggested(study.ask(), state.spec.space)
-        return Drawn(config, f"drawn by Optuna's {self.sampler}{f', which knows {told} trials' if told else ''}")
+        return SampledConfig(config, f"proposed by Optuna's {self.sampler}{f' from {told} trials' if told else ''}")
 
 
-# -- what trials have shown --------------------------------------------------------------------------------------------
+# -- the trials so far --------------------------------------------------------------------------------------------
 def _tell(optuna: Any, study: Any, state: RunView) -> int:
-    """Put all trials into the study as they are; returns how many of them have shown something."""
+    """Add all trials to the study; returns how many of them have settled."""
     space = state.spec.space
     kinds = {name: _distribution(optuna, param) for name, param in space.params.items() if param.width}
     last = {rest.job: rest for rest in state.settled if rest.status != "paused" or rest.step >= rest.until_step}
@@ -80,7 +80,7 @@ def _tell(optuna: Any, study: Any, state: RunView) -> int:
         rest = last.get(job.id)
         outcome = _outcome(rest)
         value = None if rest is None else rest.value
-        # a trial that the user gave may lie outside the space
+        # a trial given by the user may lie outside the space
         params = {name: job.config[name] for name in kinds if name in job.config}
         params = {name: value for name, value in params.items() if space.params[name].holds(value)}
         study.add_trial(
@@ -96,7 +96,7 @@ def _tell(optuna: Any, study: Any, state: RunView) -> int:
 
 
 def _outcome(rest: Settled | None) -> str:
-    """The name of one of Optuna's trial states."""
+    """The name of an Optuna `TrialState`."""
     if rest is None:
         return "RUNNING"
     if rest.status == "failed" or rest.value is None or math.isnan(rest.value):
@@ -134,9 +134,9 @@ def _distribution(optuna: Any, param: Parameter) -> Any:
             return kinds.CategoricalDistribution(param.options)
 
 
-# -- Optuna's ways ---------------------------------------------------------------------------------------------------
+# -- calling Optuna ---------------------------------------------------------------------------------------------------
 def _make(kind: Any, seed: int) -> Any:
-    """A sampler that knows trials run side by side, or a sequence that begins elsewhere with every seed."""
+    """A sampler that knows that trials run in parallel, or a sequence that starts elsewhere with every seed."""
     usual = {"seed": seed, "constant_liar": True, "scramble": True}
     taken = inspect.signature(kind).parameters
     return kind(**{name: value for name, value in usual.items() if name in taken})
@@ -144,7 +144,7 @@ def _make(kind: Any, seed: int) -> Any:
 
 @contextmanager
 def _quietly(optuna: Any) -> Iterator[None]:
-    """A study that is made for one draw is no news, and that a feature is experimental neither."""
+    """No log line for a study that is made for one sample, and no warning about experimental features."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

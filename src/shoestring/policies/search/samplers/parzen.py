@@ -1,11 +1,13 @@
-"""A Parzen estimator: how thick some configurations lie in a space, and new ones drawn where they lie thick.
+"""A Parzen (kernel density) estimator over configurations, to evaluate and to sample from.
 
-Every observed configuration carries a kernel over all its parameters together, so that what goes well together stays
-together; one more, as heavy as each of them, covers the whole space alike, so that no configuration has density 0.
+    p(x) = (1 + sum_i k(x, x_i)) / (n + 1), relative to the uniform density of the space
 
-Configurations are rows of numbers. A number of a range is where it lies on the unit interval of its parameter, so log
-and linear ranges are alike here; a choice is the number of its option; NaN is a parameter that was not active. Where
-one of two rows lacks a parameter, the kernel says no more about it than the whole space does.
+Every observed configuration carries one multivariate kernel over all its parameters, so that values that work well
+together stay together; one more of the same weight is uniform, so that no configuration has density 0.
+
+Configurations are rows of numbers: the position on the unit interval for a range, so log and linear ranges are alike
+here; the index of the option for a choice; NaN for a parameter that was not active. Where one of two rows lacks a
+parameter, the kernel is uniform in it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 Row = tuple[float, ...]
 
 WIDTH = 0.1
-"""Of the kernel of a single observation, as a part of the range; more observations have narrower ones."""
+"""Kernel width with a single observation, as a fraction of the range; more observations have narrower kernels."""
 
 
 class Parzen:
@@ -38,11 +40,11 @@ class Parzen:
         # a kernel on whole numbers reaches the neighbours
         self._widths = [max(width, 0.5 / param.size) if isinstance(param, Int) else width for param in params]
         self._stray = [options / (options + count) for options in self._options]
-        """How likely a kernel leaves its option and takes any."""
+        """The probability that a kernel leaves its option and takes any."""
 
     def draw_near(self, chosen: int, column: int, rng: Random) -> float:
-        """A number for one parameter, from the kernel of one row, or from the whole space if the row lacks it. The
-        kernel after the last row is the whole space."""
+        """Sample one parameter from the kernel of one row, or uniformly if the row lacks it. The kernel after the last
+        row is the uniform one."""
         options = self._options[column]
         centre = self._rows[chosen][column] if chosen < len(self._rows) else math.nan
         if math.isnan(centre) or (options and rng.random() < self._stray[column]):
@@ -57,7 +59,7 @@ class Parzen:
         return int(rng.random() * (len(self._rows) + 1))
 
     def log_density(self, at: Numbers) -> Numbers:
-        """At each of some rows, as a logarithm, relative to the density of the whole space."""
+        """The log density at each row, relative to the uniform density of the space."""
         import numpy as np
 
         if not self._rows:
@@ -77,8 +79,8 @@ class Parzen:
 
     @staticmethod
     def _bells(at: Numbers, rows: Numbers, widths: Numbers) -> Numbers:
-        """The logarithm of every row's bell at every place, summed over the ranges that both have. The square of the
-        difference is multiplied out, so that matrix products do the work."""
+        """The log of every row's truncated normal at every point, summed over the ranges that both have. The square of
+        the difference is expanded, so that matrix products do the work."""
         import numpy as np
 
         here, there = ~np.isnan(at), ~np.isnan(rows)
@@ -89,8 +91,8 @@ class Parzen:
 
 
 def _inside(centres: Numbers, widths: Numbers) -> Numbers:
-    """sqrt(2 pi) times the part of each bell that lies between 0 and 1. The tails are those of a tanh that follows the
-    normal curve to 0.0002: numpy has no erf."""
+    """sqrt(2 pi) times the mass of each normal between 0 and 1. The cdf is approximated by a tanh, to 0.0002: numpy has
+    no erf."""
     import numpy as np
 
     def from_the_middle(z: Numbers) -> Numbers:

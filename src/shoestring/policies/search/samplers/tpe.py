@@ -1,11 +1,11 @@
-"""The Tree-structured Parzen Estimator: where did good trials lie, and bad ones did not?
+"""The Tree-structured Parzen Estimator: where do good trials lie, and bad ones do not?
 
-The model splits what was observed into the best part and the rest, puts a density through each, and of some
-configurations drawn from the good density takes the one with the largest ratio good : rest. Parents are settled before
-what depends on them, and a parameter is modelled over the trials that had it.
+The model splits the observed trials into the best share and the rest, fits a density l(x), g(x) to each, samples
+candidates from l and takes the one with the largest l(x) / g(x). Parents are sampled before the parameters that depend
+on them, and a parameter is modelled over the trials that had it.
 
-Our own and not a library's: the core needs nothing installed for it, it reads on from the journal's state instead of a
-store of its own, and a suggestion costs less than a millisecond where Optuna's takes about ten.
+Our own and not a library's: the core needs no dependency for it, it reads the journal's state instead of a storage of
+its own, and a suggestion costs less than a millisecond where Optuna's takes about ten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 MOST_GOOD = 25
 """More would only blur what is best."""
 MOST_OTHERS = 100
-"""So many of the rest show where it lies; a study of 100,000 trials must not make a suggestion slower than this."""
+"""So many of the rest suffice; a suggestion must not become slower in a study of 100,000 trials."""
 
 
 def as_row(space: Space, config: Config) -> Row:
@@ -32,19 +32,19 @@ def as_row(space: Space, config: Config) -> Row:
 
 
 def good_count(observed: int, gamma: float) -> int:
-    """How many of the observed are the best part: at least one, so that there is something to go by."""
+    """How many of the observed trials count as good: at least one, so that the density has a kernel."""
     return min(max(1, math.ceil(gamma * observed)), MOST_GOOD)
 
 
 def evenly(items: Sequence[T], most: int, *, after: int = 0) -> list[T]:
-    """At most so many of those after the first ones, picked evenly: of a ranking, some of every rank."""
+    """At most `most` of the items after the first `after`, evenly spaced: of a ranking, some of every rank."""
     count = len(items) - after
     taken = min(count, most)
     return [items[after + index * count // taken] for index in range(taken)]
 
 
 def suggest(space: Space, good: Sequence[Row], others: Sequence[Row], rng: Random, *, candidates: int) -> Config:
-    """A configuration that lies where the good ones do and the others do not."""
+    """The candidate with the largest density ratio, good to others."""
     import numpy as np
 
     params = list(space.params.values())
@@ -55,7 +55,7 @@ def suggest(space: Space, good: Sequence[Row], others: Sequence[Row], rng: Rando
 
 
 def _candidate(space: Space, liked: Parzen, rng: Random) -> tuple[Config, Row]:
-    """Near one of the good ones, or anywhere. Parents come first in a space, so it is known what is active."""
+    """Near one of the good trials, or anywhere. Parents come first in a space, so it is known what is active."""
     kernel = liked.draw_kernel(rng)
     config: Config = {}
     row = []
@@ -76,7 +76,7 @@ def _candidate(space: Space, liked: Parzen, rng: Random) -> tuple[Config, Row]:
 
 
 def _place(param: Parameter, value: Value) -> float:
-    """NaN also for a value that is not in the space: a trial that the user gave may be anything."""
+    """NaN also for a value outside the space: a trial given by the user may be anything."""
     if not param.holds(value):
         return math.nan
     match param:
@@ -93,7 +93,7 @@ def _place(param: Parameter, value: Value) -> float:
 
 
 def _middle(param: Int, value: float) -> float:
-    """The middle of the stretch of the unit interval that `Int.at` maps onto the value."""
+    """The middle of the part of the unit interval that `Int.at` maps to the value."""
     if param.log:
         low, high = math.log(param.low - 0.5), math.log(param.high + 0.5)
         return (math.log(value) - low) / (high - low)

@@ -1,4 +1,4 @@
-"""Configurations drawn from a model of the trials so far: reads a study for `tpe`."""
+"""Configurations proposed by TPE from the trials so far: reads a study for `tpe`."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from itertools import chain, islice
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.samplers.parzen import Row
-from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Drawn
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, SampledConfig
 from shoestring.policies.search.samplers.tpe import MOST_OTHERS, as_row, evenly, good_count, suggest
 
 Ranked = tuple[float, int, JobId, Row]
-"""Smaller is better: the value, then who came first."""
+"""Smaller is better: the value, then the order of arrival."""
 
 MOST_FAILED = 50
 MOST_PENDING = 50
 
 
 @dataclass(frozen=True)
-class FromModel:
-    """Values are only compared at one step, the largest at which enough trials came to rest; the good ones are among
-    those. Trials left behind at smaller steps count as bad, save the best there, who may still be sent on: if the
-    model knew only who came far, all would look alike, and what was tried and given up would look new. Trials that
+class TpeSampler:
+    """Values are only compared at one step, the largest at which enough trials have settled; the good ones are among
+    those. Trials left behind at smaller steps count as bad, except the best there, which may still be promoted: if the
+    model saw only trials that got far, all would look alike, and pruned configurations would look new. Trials that
     failed, diverged or reported nothing are bad at every step.
 
-    Differs from BOHB in that: there the model knows the trials of its one step, and no others.
+    Differs from BOHB in that: there the model sees the trials of its one step, and no others.
 
-    Trials that have never come to rest count as bad too: nobody knows yet, but what is drawn beside them should lie
-    elsewhere, or a large cluster would try one place many times over. A trial that rests on a rung or was sent on from
-    one has shown something already and does not count as pending.
+    Trials that have never settled count as bad too (a constant liar): new proposals should lie elsewhere, or a large
+    cluster would try one region many times over. A trial that is paused on a rung or was promoted from one has a result
+    already and does not count as pending.
     """
 
     startup: int = 10
-    """Until so many trials can be compared, configurations are drawn at random."""
+    """Until so many trials can be compared, configurations are sampled at random."""
     gamma: float = 0.15
-    """The best part of the trials, which new ones should resemble."""
+    """The share of trials that count as good, which new ones should resemble."""
     candidates: int = 24
-    """How many configurations are drawn, to take the most promising."""
+    """How many candidates are sampled, to take the most promising."""
     random_share: float = 0.0
-    """So much of what is drawn ignores the model, in case it is wrong."""
+    """The share of trials that ignore the model, in case it is wrong."""
 
-    def draw(self, state: RunView, job: JobId) -> Drawn:
+    def draw(self, state: RunView, job: JobId) -> SampledConfig:
         observed = state.memo(self, _Observed)
         observed.catch_up(state)
         step = observed.largest_step(self.startup)
@@ -53,17 +53,17 @@ class FromModel:
         others += observed.pending(state)
         rng = state.fixed_rng(f"model:{job}")
         config = suggest(state.spec.space, good, others, rng, candidates=self.candidates)
-        return Drawn(config, f"drawn from the model of {trials} trials")
+        return SampledConfig(config, f"proposed by the TPE model of {trials} trials")
 
 
 class _Observed:
-    """What `state.settled` says, ranked at each step: a memo, rebuilt whenever it is missing."""
+    """The values in `state.settled`, ranked at each step: a memo, rebuilt whenever it is missing."""
 
     def __init__(self) -> None:
         self._at_step: dict[int, list[Ranked]] = {}
         self._failed: list[Row] = []
         self._furthest: dict[JobId, int] = {}
-        """The largest step at which each trial came to rest."""
+        """The largest step at which each trial has settled."""
         self._read = 0
 
     def catch_up(self, state: RunView) -> None:
@@ -72,10 +72,10 @@ class _Observed:
         for order in range(self._read, len(rests)):
             rest = rests[order]
             if rest.status == "paused" and rest.step < rest.until_step:
-                continue  # paused by somebody else on its way: it comes to rest once more
+                continue  # paused by another policy on its way: it will settle again
             self._furthest[rest.job] = rest.until_step
             row = as_row(space, state.jobs[rest.job].config)
-            value = math.nan if rest.value is None or rest.status in ("failed", "dropped") else sign * rest.value
+            value = math.nan if rest.value is None or rest.status in ("failed", "pruned") else sign * rest.value
             if value < math.inf:
                 insort(self._at_step.setdefault(rest.until_step, []), (value, order, rest.job, row))
             else:
@@ -98,7 +98,7 @@ class _Observed:
         return good, evenly(others, MOST_OTHERS) + evenly(self._failed, MOST_FAILED), len(self._furthest)
 
     def pending(self, state: RunView) -> list[Row]:
-        """Of the trials that have never come to rest, those that began to wait last first."""
+        """The trials that have never settled: waiting ones first, the latest first."""
         jobs = chain(reversed(list(state.waiting)), (segment.job for segment in state.segments.values()))
         fresh = islice((job for job in jobs if job not in self._furthest), MOST_PENDING)
         return [as_row(state.spec.space, state.jobs[job].config) for job in fresh]

@@ -1,12 +1,12 @@
 """SEER's plan in dollars: what the cloud bills for a plan, and the largest plan that a budget and a deadline allow.
 
-The paper counts slots times minutes. A cloud bills whole machines, from the moment each is granted until it is given
-back, with a least charge; it needs time to bring machines up, and trials need time to get off them. The plan here is
-the paper's for the slot-time that, so billed, costs no more than the budget. Times count in seconds from the first
-grant: what comes before is `provision_s`, and nobody is charged for it.
+The paper counts slots times minutes. A cloud bills whole machines, from the grant of each until its release, with a
+minimum charge; it needs time to bring machines up, and trials need time to save and leave them. The plan here is the
+paper's for the slot-time that, billed this way, costs no more than the budget. Times count in seconds from the first
+grant: what comes before is `provision_s`, and is not billed.
 
-Differs from the paper: a stage uses all slots of the machines it pays for (more trials go on, or wider ones), and the
-money that is left when no machine more can be paid buys time: the first elimination that frees machines comes later.
+Differs from the paper: a stage uses all slots of the machines it pays for (more trials are promoted, or wider ones),
+and the money left when no further machine can be paid buys time: the first elimination that frees machines comes later.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from shoestring.errors import SpecError
 from shoestring.kernel.types import BillingName, Fact
 from shoestring.market.billing import HOUR_S, new_lease_usd
 from shoestring.policies.search.seer.plan import Bracket, Request, SeerPlan, Stage, plan
-from shoestring.policies.search.seer.slots import deal, widths_up_to
+from shoestring.policies.search.seer.slots import allocate, widths_up_to
 from shoestring.units import parse_duration_s, parse_usd, show_duration, show_usd
 
 SEATED, RENEWED = 1.5, 2.0
-"""Wind-downs for which a machine must be prepaid at least: when it comes up, or nobody is seated on it any more, and
-while it is in use, or it is not renewed in time."""
+"""For how many wind-downs a machine must be prepaid at least: when it comes up, or no trial is placed on it any more;
+and while it is in use, or it is not renewed in time."""
 LEAST_LEASE_S = 60.0
 """The guard refuses to rent for less, and clouds charge it anyway."""
 
 
 class SeerTerms(Fact, frozen=True, kw_only=True):
-    """What a plan is made for: money, time, and the machine it is spent on."""
+    """Inputs of a billed plan: budget, deadline, and the machine the budget is spent on."""
 
     deadline_s: float
     budget_usd: float
@@ -37,13 +37,13 @@ class SeerTerms(Fact, frozen=True, kw_only=True):
     """Of one machine."""
     usd_per_hour: float
     ceiling_usd_per_hour: float = 0.0
-    """What the guard sets aside for an hour, where the price may rise; it never counts as less than the price."""
+    """What the guard reserves for an hour, where the price may rise; it never counts as less than the price."""
     billing: BillingName = "per_second"
     most_machines: int
     provision_s: float = 0.0
     """From the request to the first grant."""
     wind_down_s: float = 0.0
-    """From the end of a stage until the last of its machines is given back."""
+    """From the end of a stage until the last of its machines is released."""
     t_min_s: float
     eta: float = 4.0
     nu: float = 2.0
@@ -52,15 +52,15 @@ class SeerTerms(Fact, frozen=True, kw_only=True):
 
     @property
     def training_s(self) -> float:
-        """What is left of the deadline when machines are there, until they must be given back."""
+        """Time for training: from the first grant until the machines must be released."""
         return self.deadline_s - self.provision_s - self.wind_down_s
 
     def lease_usd(self, held_s: float) -> float:
-        """The bill of one machine that is given back after so long."""
+        """The bill of one machine that is released after so long."""
         return new_lease_usd(self.billing, held_s, self.usd_per_hour)
 
     def advance_usd(self, ahead_s: float) -> float:
-        """What the guard sets aside for one machine that is prepaid for so long."""
+        """What the guard reserves for one machine that is prepaid for so long."""
         return new_lease_usd(self.billing, ahead_s, max(self.usd_per_hour, self.ceiling_usd_per_hour))
 
 
@@ -69,7 +69,7 @@ class BilledPlan(Fact, frozen=True, kw_only=True):
     machines: tuple[int, ...]
     """In each stage; never more than in the one before."""
     usd: float
-    """What all of them are billed, together."""
+    """The bill of all machines together."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -77,7 +77,7 @@ class BilledPlan(Fact, frozen=True, kw_only=True):
 
 
 def billed_plan(terms: SeerTerms) -> BilledPlan:
-    """The plan that uses the budget, or a SpecError that names the least that would do."""
+    """The plan that uses the budget, or a SpecError that names the minimum."""
     check_feasible(terms)
     stages = _largest(terms).stages
     lengths = [stage.stop - stage.start for stage in stages]
@@ -91,7 +91,7 @@ def billed_plan(terms: SeerTerms) -> BilledPlan:
 
 
 def bill_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
-    """Whole machines, each from the first grant until the end of the last stage that needs it, and the way out."""
+    """Whole machines, each from the first grant until the end of the last stage that needs it, plus the wind-down."""
     usd, stop = 0.0, 0.0
     for length, held, needed_next in zip(lengths, machines, [*machines[1:], 0], strict=True):
         stop += length
@@ -112,11 +112,11 @@ def least_deadline_s(terms: SeerTerms) -> float:
 
 
 def check_feasible(terms: SeerTerms) -> None:
-    """A SpecError if not even one trial can be trained, naming the least that would do."""
+    """A SpecError if not even one trial can be trained, naming the minimum."""
     needed = _machines(terms, terms.p_min)
     if needed > terms.most_machines:
         raise SpecError(
-            f"p_min={terms.p_min} is {needed} machines, more than max_machines={terms.most_machines}",
+            f"p_min={terms.p_min} needs {needed} machines, more than max_machines={terms.most_machines}",
             hint="lower p_min, raise max_machines or allow larger machines",
         )
     if not feasible(terms):
@@ -128,14 +128,13 @@ def feasible(terms: SeerTerms) -> bool:
 
 
 def infeasible(terms: SeerTerms, usd: float, seconds: float) -> SpecError:
-    """The sentence, with the least budget and deadline that would do."""
+    """The error, with the minimum budget and deadline."""
     needed = _machines(terms, terms.p_min)
     return SpecError(
         f"a budget of {show_usd(terms.budget_usd)} and a deadline of {show_duration(terms.deadline_s)} do not allow a "
         f"single trial of {show_duration(terms.t_min_s)} on {needed} machine{'' if needed == 1 else 's'} at "
         f"{show_usd(terms.usd_per_hour)} an hour",
-        hint=f"the least that would do is a budget of {_usd_that_suffices(usd)} "
-        f"and a deadline of {_time_that_suffices(seconds)}",
+        hint=f"the minimum is a budget of {_usd_that_suffices(usd)} and a deadline of {_time_that_suffices(seconds)}",
     )
 
 
@@ -152,7 +151,7 @@ def _largest(terms: SeerTerms) -> SeerPlan:
         middle = math.sqrt(low * high)
         made = plan(_request(terms, middle))
         lengths = [stage.stop - stage.start for stage in made.stages]
-        if can_be_had(terms, lengths, [_machines(terms, stage.slots) for stage in made.stages]):
+        if is_affordable(terms, lengths, [_machines(terms, stage.slots) for stage in made.stages]):
             low, found = middle, made
         else:
             high = middle
@@ -173,8 +172,8 @@ def _request(terms: SeerTerms, budget: float) -> Request:
     )
 
 
-def can_be_had(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
-    """Are there so many machines, is their bill within the budget, and can they be prepaid on the way to it?"""
+def is_affordable(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
+    """Are so many machines allowed, is their bill within the budget, and can they be prepaid along the way?"""
     return (
         machines[0] <= terms.most_machines
         and bill_usd(terms, lengths, machines) <= terms.budget_usd
@@ -184,7 +183,7 @@ def can_be_had(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[in
 
 
 def _prepaid_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
-    """The most that is billed and set aside when a stage is about to end. The last one need not be prepaid any more."""
+    """The most that is billed and reserved when a stage is about to end. After the last one nothing is prepaid."""
     ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
     most, accrued = 0.0, 0.0
     for length, held in zip(lengths[:-1], machines[:-1], strict=True):
@@ -199,14 +198,14 @@ def _first_advance_s(terms: SeerTerms) -> float:
 
 
 def more_machines(terms: SeerTerms, lengths: Sequence[float], machines: list[int]) -> list[int]:
-    """One machine more for a stage, as long as money lasts; the stage on which least was spent is asked first, because
+    """One more machine for a stage, as long as the budget lasts; the stage with the least spending comes first, because
     successive halving spends the same on each."""
     while True:
         limits = [terms.most_machines, *machines]
         by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
         for k in by_spending:
             more = [*machines[:k], machines[k] + 1, *machines[k + 1 :]]
-            if machines[k] < limits[k] and can_be_had(terms, lengths, more):
+            if machines[k] < limits[k] and is_affordable(terms, lengths, more):
                 machines = more
                 break
         else:
@@ -214,15 +213,15 @@ def more_machines(terms: SeerTerms, lengths: Sequence[float], machines: list[int
 
 
 def more_time(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> list[float]:
-    """What is left over pays for time: the end comes later if the deadline allows it, else the first elimination that
-    frees machines does, at most by half a stage."""
+    """The rest of the budget pays for time: the end comes later if the deadline allows it, else the first elimination
+    that frees machines does, by at most half a stage."""
     last = len(lengths) - 1
     spare_s = terms.training_s - math.fsum(lengths)
 
     def end_later(by_s: float) -> list[float]:
         return [*lengths[:last], lengths[last] + by_s]
 
-    lengths = end_later(_longest(spare_s, lambda s: can_be_had(terms, end_later(s), machines)))
+    lengths = end_later(_longest(spare_s, lambda s: is_affordable(terms, end_later(s), machines)))
     frees = next((k for k in range(last) if machines[k] > machines[k + 1]), None)
     if frees is None:
         return lengths
@@ -234,19 +233,19 @@ def more_time(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int
         return moved
 
     most_s = min(lengths[frees], lengths[frees + 1]) / 2
-    return eliminate_later(_longest(most_s, lambda s: can_be_had(terms, eliminate_later(s), machines)))
+    return eliminate_later(_longest(most_s, lambda s: is_affordable(terms, eliminate_later(s), machines)))
 
 
 def _seated(
     terms: SeerTerms, stages: Sequence[Stage], lengths: Sequence[float], machines: Sequence[int]
 ) -> tuple[Stage, ...]:
-    """The stages with every slot dealt out that is paid for."""
+    """The stages with every paid slot allocated."""
     widths = widths_up_to(terms.p_max, [bracket.slots for bracket in stages[0].brackets], terms.nu, terms.slots)
     seated: list[Stage] = []
     start, most_trials = 0.0, math.inf
     for stage, length, held in zip(stages, lengths, machines, strict=True):
         planned = {bracket.slots: bracket.trials for bracket in stage.brackets}
-        counts = deal(held * terms.slots, widths, [planned.get(width, 0) for width in widths], most_trials)
+        counts = allocate(held * terms.slots, widths, [planned.get(width, 0) for width in widths], most_trials)
         brackets = tuple(Bracket(trials=n, slots=p) for n, p in zip(counts, widths, strict=True) if n)
         seated.append(Stage(start=start, stop=start + length, brackets=brackets))
         start += length
@@ -255,7 +254,7 @@ def _seated(
 
 
 def _machines(terms: SeerTerms, slots: int) -> int:
-    """As many as hold these slots: a gang may span machines. A stage that rounding has left empty holds one trial."""
+    """As many as hold these slots: a trial may span machines. A stage that rounding has left empty holds one trial."""
     return math.ceil(max(slots, terms.p_min) / terms.slots)
 
 
@@ -270,7 +269,7 @@ def _longest(most_s: float, fits: Callable[[float], bool]) -> float:
 
 
 def _usd_that_suffices(usd: float) -> str:
-    """As shown, it is no less than what is needed."""
+    """Rounded for display, never below what is needed."""
     for digits in range(2, 12):
         up = math.ceil(usd * 10**digits) / 10**digits
         if usd <= parse_usd(show_usd(up)) <= usd * 1.1:

@@ -1,7 +1,7 @@
 """SEER's plan: how many trials on how many slots in each stage, inside a deadline and a budget of slot-time.
 
 Pure arithmetic, in any unit of time: the deadline and `t_min` in that unit, the budget in slots times that unit. The
-print has slips; `plan_as_printed` keeps to its letter, `plan` is what we use, and each departure is said where it is.
+print has slips; `plan_as_printed` follows it to the letter, `plan` is what we use, and each departure is stated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from shoestring.errors import SpecError
 from shoestring.kernel.types import Fact
 
 TOLERANCE = 1e-9
-"""Floors of quotients that are whole but for the last digit: 7.999999999 trials are 8."""
+"""For floors of quotients that are whole but for the last digit: 7.999999999 trials are 8."""
 
 
 class Bracket(Fact, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Stage(Fact, frozen=True, kw_only=True):
 
 
 class SeerPlan(Fact, frozen=True, kw_only=True):
-    """Stages end by the clock; after each but the last, as many trials go on as the next stage has places."""
+    """Stages end by the clock; after each but the last, as many trials are promoted as the next stage holds."""
 
     stages: tuple[Stage, ...]
 
@@ -48,25 +48,27 @@ class SeerPlan(Fact, frozen=True, kw_only=True):
 
 
 class Request(Fact, frozen=True, kw_only=True):
-    """What a plan is made for. Paper's defaults."""
+    """Inputs of a plan, with the paper's defaults."""
 
     deadline: float
     budget: float
     eta: float = 4.0
-    """Of the trials of a stage, one in eta goes on; each stage is eta times as long as the one before."""
+    """One in eta of the trials of a stage is promoted; each stage is eta times as long as the one before."""
     nu: float = 2.0
     """How much wider each bracket is than the one before."""
     p_min: int = 1
     p_max: float = math.inf
     t_min: float = 1.0
-    """The least a trial is trained before anybody judges it."""
+    """The least time a trial is trained before it may be pruned."""
 
     def __post_init__(self) -> None:
         for name, value in {"deadline": self.deadline, "budget": self.budget, "t_min": self.t_min}.items():
             if not (value > 0 and math.isfinite(value)):
                 raise SpecError(f"{name}={value!r} must be a positive number")
         if not (self.eta > 1 and math.isfinite(self.eta)):
-            raise SpecError(f"eta={self.eta!r} must be more than 1", hint="one trial in eta goes on after each stage")
+            raise SpecError(
+                f"eta={self.eta!r} must be more than 1", hint="one trial in eta is promoted after each stage"
+            )
         if not (self.nu >= 1 and math.isfinite(self.nu)):
             raise SpecError(f"nu={self.nu!r} must be 1 or more", hint="1 gives every trial the same width")
         if self.p_min < 1:
@@ -77,12 +79,12 @@ class Request(Fact, frozen=True, kw_only=True):
             raise SpecError(
                 f"deadline {self.deadline:g} and budget {self.budget:g} do not allow a single trial of {self.t_min:g} "
                 f"on {self.p_min} slots",
-                hint=f"the least that would do is deadline {self.t_min:g} and budget {self.p_min * self.t_min:g}",
+                hint=f"the minimum is deadline {self.t_min:g} and budget {self.p_min * self.t_min:g}",
             )
 
 
 class Brackets(Fact, frozen=True, kw_only=True):
-    """What Algorithms 2 and 3 come to, in the paper's letters."""
+    """The results of Algorithms 2 and 3, in the paper's letters."""
 
     R: float
     K: int
@@ -140,7 +142,7 @@ def bracket_parameters(request: Request) -> Brackets:
 
 
 def plan_as_printed(request: Request) -> SeerPlan:
-    """The plan to the letter: brackets without a trial are kept, widths may be fractions (cut to whole slots here)."""
+    """The plan to the letter: brackets without a trial are kept, fractional widths are truncated to whole slots."""
     found = bracket_parameters(request)
     return _staged(request, found, [(n, int(p)) for n, p in zip(found.N, found.P, strict=True)])
 
@@ -148,8 +150,8 @@ def plan_as_printed(request: Request) -> SeerPlan:
 def plan(request: Request) -> SeerPlan:
     """The plan we use.
 
-    Differs from the paper: widths are whole, brackets of one width are one bracket, those without a trial are dropped,
-    and the slot-time that rounding leaves over buys more trials, bracket by bracket, for as long as any fits.
+    Differs from the paper: widths are whole, brackets of one width are merged, those without a trial are removed, and
+    the slot-time left over by rounding is used for more trials, bracket by bracket, for as long as any fits.
     """
     found = bracket_parameters(request)
     brackets: list[tuple[int, int]] = []

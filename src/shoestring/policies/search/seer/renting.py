@@ -1,9 +1,9 @@
-"""Machines by the plan: all that the first stage needs at once, prepaid no further than it needs them; and back with
-whatever is idle as soon as those who move have room without it.
+"""Machines by the plan: all that the first stage needs at once, prepaid only for that stage; idle machines are released
+as soon as the trials that move fit without them.
 
-Placement does the rest (replacing machines that were taken away, seating trials, moving them together). Its usual way
-to prepay every machine for a whole slice would tie up, in a short and wide first stage, the money of the others; and
-while trials move to other widths it keeps every machine, where the plan knows how many it needs.
+Placement does the rest (replacing preempted machines, assigning trials, consolidating them). By default it prepays
+every machine for a whole slice: in a short and wide first stage that would tie up the budget of the later ones. And
+while trials change their width it keeps every machine, where the plan knows how many it needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Planner(Protocol):
 
 @dataclass(frozen=True)
 class RentByPlan:
-    """Asked before placement, which then finds that nothing is missing."""
+    """Runs before placement, which then finds that no machine is missing."""
 
     planner: Planner
     wants: ClassVar[frozenset[Waker]] = frozenset({e.RunStarted})
@@ -42,7 +42,7 @@ class RentByPlan:
         listing, usd_per_hour = chosen(state, self.planner.parameters)
         count = plan.machines[0]
         held_s = provision_s(state.spec, self.planner.parameters) + plan.stages[0].stop + 2 * state.spec.wind_down_s
-        if listing.on_demand_usd_per_hour > 0:  # what every one of them can be prepaid for, at the most it may cost
+        if listing.on_demand_usd_per_hour > 0:  # the time that all of them can be prepaid for, at their ceiling price
             held_s = min(held_s, state.spec.budget_usd / count / listing.on_demand_usd_per_hour * HOUR_S)
         refusals = state.refusals
         for number in range(count):
@@ -50,15 +50,15 @@ class RentByPlan:
                 lease=state.next_lease(),
                 offer=listing.offer,
                 end_by=state.now + held_s,
-                why=f"{number + 1} of {count} for stage 1: ${usd_per_hour:.4f}/h, the cheapest slot when the run began",
+                why=f"machine {number + 1} of {count} for stage 1: ${usd_per_hour:.4f}/h, cheapest slot at the start",
             )
             if state.refusals > refusals:
                 return
 
 
 @dataclass(frozen=True)
-class GiveBackSpare:
-    """Asked after placement, which has seated all that could be seated."""
+class ReleaseSpare:
+    """Runs after placement, which has assigned all trials that fit."""
 
     wants: ClassVar[frozenset[Waker]] = frozenset({e.SegmentEnded, e.TimerFired, d.DropJob})
 
@@ -66,16 +66,16 @@ class GiveBackSpare:
         if state.phase != "running" or not state.idle:
             return
         free = sum(state.leases[lease].free_slots for lease in state.with_free_slots)
-        needed = slots_to_come(state)
+        needed = slots_needed(state)
         for lease_id in list(state.idle):
             slots = state.leases[lease_id].slots
             if free - slots >= needed:
                 free -= slots
-                yield d.ReleaseLease(lease=lease_id, why="there is room without it for all that is wanted")
+                yield d.ReleaseLease(lease=lease_id, why="idle, and all trials fit on the other machines")
 
 
-def slots_to_come(state: RunView) -> int:
-    """What waits, and what those who are about to move will need beyond the slots they leave."""
+def slots_needed(state: RunView) -> int:
+    """Slots of waiting trials, and what trials about to move will need beyond the slots they leave."""
     waiting = sum(state.jobs[job].slots for job in state.waiting)
     moving = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
     wider = (job.slots - segment.slots for segment in moving if (job := state.jobs[segment.job]).wanted)

@@ -1,8 +1,8 @@
-"""Rounds ended by the clock: what every SEER does alike, whatever its plan and its rule of elimination.
+"""Timed rounds: what every SEER variant shares, whatever its plan and its elimination rule.
 
-The clock of a round is a timer, "stage:2", set when the round begins: for the first one that is the first grant of a
-machine, because nothing can train before. A trial's tag tells the round it was last chosen for. A trial that finishes,
-or fails, leaves its place empty until the round is over; then it has no rank any more, and places go to the others.
+The clock of a round is a timer, "stage:2", set when the round begins: for the first one that is the first granted
+machine, because nothing can train before. A trial's tag records the round it was last promoted to. A trial that
+finishes or fails leaves its slots empty until the round is over; then it is no longer ranked, and the others get them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, leave_at_once
-from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, supplied
+from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, next_config
 from shoestring.policies.search.seer.bill import BilledPlan
 from shoestring.policies.search.seer.plan import Stage
 from shoestring.units import show_duration
@@ -28,24 +28,24 @@ ROUND_WAKERS: frozenset[Waker] = frozenset(
 )
 
 Widths = dict[JobId, int]
-"""Slots of those who go on."""
+"""Slots of the promoted trials."""
 Verdict = tuple[Widths, Sequence[JobId]]
-"""Who goes on, on how many slots, and who is out. Whoever is in neither rests."""
+"""The promoted trials with their slots, and the pruned ones. A trial in neither is paused."""
 Judge = Callable[[RunView, int, list[Job]], Verdict]
-"""Given the stage that begins, counted from 0, and all trials still in the race, best first."""
+"""Given the stage that begins, counted from 0, and all remaining trials, best first."""
 
 
-def play_rounds(
+def run_rounds(
     state: RunView, event: e.Event, plan: Callable[[RunView], BilledPlan], judge: Judge
 ) -> Iterator[d.Decision]:
-    """One turn: begin the run, begin the clock, or end the round that is over. A budget or a deadline that was amended
-    to less than any plan needs ends the run."""
+    """One turn: start the trials, start the clock, or end the round that is over. A budget or deadline amended to less
+    than any plan needs ends the run."""
     if state.phase != "running":
         return
     try:
         stages = plan(state).stages
     except SpecError as error:
-        yield d.WindDown(why=str(error))
+        yield d.WindDown(reason="out_of_budget", why=str(error))
         return
     if not state.jobs:
         yield from _open(state, stages, judge)
@@ -54,7 +54,7 @@ def play_rounds(
         case e.TimerFired(name=name) if name == _timer(now_in := current_stage(state)) and name not in state.timers:
             yield from _end_round(state, now_in, stages, judge)
         case _ if not state.waiting and not state.count("running"):
-            yield d.WindDown(why="every trial still in the race is over")
+            yield d.WindDown(reason="completed", why="all remaining trials have finished or failed")
         case e.LeaseGranted() if not any(name.startswith(f"{STAGE}:") for name in state.timers):
             yield _clock(state, current_stage(state), stages)
 
@@ -65,8 +65,8 @@ def current_stage(state: RunView) -> int:
 
 
 def standing(state: RunView, job: Job) -> tuple[int, float, int]:
-    """A key to sort by, best first: by the value at the end of the round, then who has reported nothing yet, then whose
-    value is not a number."""
+    """A sort key, best first: by the value at the end of the round, then trials without a report, then those whose
+    value is NaN."""
     if not job.values:
         return 1, 0.0, job.number
     diverged, value = state.spec.rank(job.values[-1])
@@ -77,8 +77,8 @@ def _open(state: RunView, stages: Sequence[Stage], judge: Judge) -> Iterator[d.D
     count = sum(bracket.trials for bracket in stages[0].brackets)
     for number in range(count):
         job = state.next_job()
-        config, origin = supplied(state, number, job, RANDOM_SAMPLER)
-        yield d.AddJob(job=job, config=config, tags={STAGE: 0}, why=f"{number + 1} of the {count} that begin, {origin}")
+        config, origin = next_config(state, number, job, RANDOM_SAMPLER)
+        yield d.AddJob(job=job, config=config, tags={STAGE: 0}, why=f"trial {number + 1} of {count}, {origin}")
     widths, _ = judge(state, 0, list(state.jobs.values()))
     for job, slots in widths.items():
         yield d.RunJob(
@@ -91,25 +91,27 @@ def _open(state: RunView, stages: Sequence[Stage], judge: Judge) -> Iterator[d.D
 
 def _end_round(state: RunView, ended: int, stages: Sequence[Stage], judge: Judge) -> Iterator[d.Decision]:
     if ended + 1 >= len(stages):
-        yield d.WindDown(why=f"stage {ended + 1} of {len(stages)} is over, and it was the last")
+        yield d.WindDown(reason="completed", why=f"stage {ended + 1} of {len(stages)}, the last, is over")
         return
     racing = [job for job in state.jobs.values() if not job.over]
     racing.sort(key=lambda job: standing(state, job))
     rank = {job.id: place + 1 for place, job in enumerate(racing)}
     widths, out = judge(state, ended + 1, racing)
     for job_id in out:
-        yield d.DropJob(job=job_id, why=f"{rank[job_id]} of {len(racing)} when stage {ended + 1} ended")
+        why = f"pruned: ranked {rank[job_id]} of {len(racing)} at the end of stage {ended + 1}"
+        yield d.DropJob(job=job_id, why=why)
         yield from leave_at_once(state, state.jobs[job_id])
     for job in racing:
         if job.wanted and job.id not in widths:
-            yield d.PauseJob(job=job.id, why=f"{rank[job.id]} of {len(racing)}: no bracket of stage {ended + 2} has it")
+            why = f"paused: ranked {rank[job.id]} of {len(racing)}, in no bracket of stage {ended + 2}"
+            yield d.PauseJob(job=job.id, why=why)
             yield from leave_after_this_step(state, job)
     for job_id, slots in widths.items():
-        why = f"{rank[job_id]} of {len(racing)}: stage {ended + 2} of {len(stages)}, {_slots(slots)}"
+        why = f"promoted to stage {ended + 2} of {len(stages)}, {_slots(slots)}: ranked {rank[job_id]} of {len(racing)}"
         yield d.TagJob(job=job_id, tags={STAGE: ended + 1}, why=why)
         yield d.RunJob(job=job_id, until_step=state.spec.max_steps, slots=slots, why=why)
     if not widths:
-        yield d.WindDown(why=f"nobody is left for stage {ended + 2}")
+        yield d.WindDown(reason="completed", why=f"no trial is left for stage {ended + 2}")
         return
     yield _clock(state, ended + 1, stages)
 

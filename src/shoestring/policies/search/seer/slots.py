@@ -1,4 +1,4 @@
-"""How the slots of a stage are dealt to trials: by the plan first, and then whatever is left over."""
+"""How the slots of a stage are allocated to trials: by the plan first, then what is left over."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 
-def deal(slots: int, widths: Sequence[int], planned: Sequence[int], most_trials: float) -> list[int]:
+def allocate(slots: int, widths: Sequence[int], planned: Sequence[int], most_trials: float) -> list[int]:
     """Trials of each width, narrowest first, on so many slots; never fewer than planned, and one at least.
 
-    What the plan leaves free goes to more trials, in the bracket that has the fewest slots so far, because SEER gives
-    brackets equal shares. When there may be no more trials (half of the stage before is the most that goes on), or no
-    room for one, trials are moved to the next wider bracket, and to wider ones than the plan had.
+    Free slots go to more trials, in the bracket that has the fewest slots so far, because SEER gives brackets equal
+    shares. When there may be no more trials (at most half of the previous stage is promoted), or no slots for one,
+    trials are moved to the next wider bracket, and to wider ones than the plan had.
     """
     counts = list(planned) if any(planned) else [1, *planned[1:]]
     free = slots - sum(n * p for n, p in zip(counts, widths, strict=True))
@@ -28,8 +28,8 @@ def deal(slots: int, widths: Sequence[int], planned: Sequence[int], most_trials:
 
 
 def fewer(slots: int, widths: Sequence[int], planned: Sequence[int]) -> list[int]:
-    """As many of the planned trials as fit: the bracket with the most slots gives one up, again and again; the last
-    trial of all is rather made narrower."""
+    """As many of the planned trials as fit: the bracket with the most slots loses one, repeatedly; the last trial of
+    all is made narrower instead."""
     counts = list(planned)
     while sum(n * p for n, p in zip(counts, widths, strict=True)) > slots:
         i = max(range(len(widths)), key=lambda i: (counts[i] * widths[i], -i))

@@ -1,4 +1,4 @@
-"""From a run to the terms of a SEER plan: which machine the money is spent on, and at what price."""
+"""From a run to the terms of a SEER plan: which machine the budget is spent on, and at what price."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from shoestring.policies.search.seer.plan import Request
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a user may set. Widths count workers: a trial that asks for two slots a worker takes `2 * p_min` of them."""
+    """What a user may set. Widths count workers: with two slots per worker a trial takes at least `2 * p_min` slots."""
 
     eta: float = 4.0
     nu: float = 2.0
@@ -35,25 +35,25 @@ class Parameters:
     t_min_s: float | None = None
     provision_s: float | None = None
     spot: bool = True
-    """May machines be rented that can be taken away?"""
+    """May spot machines be rented?"""
 
     def check(self) -> None:
-        """A SpecError if no budget could make a plan of these."""
+        """A SpecError if no budget makes a plan with these feasible."""
         Request(deadline=1e9, budget=1e18, eta=self.eta, nu=self.nu, p_min=self.p_min, p_max=self.p_max)
 
 
 def provision_s(spec: RunSpec, parameters: Parameters) -> float:
-    """How long the plan allows for machines to come up: as asked, else what clouds usually need, two minutes, and no
-    more than a tenth of the deadline. Stages count from the first grant, so a wrong guess costs time and no money."""
+    """How long the plan allows for machines to come up: as set by the user, else what clouds usually need, two minutes,
+    and at most a tenth of the deadline. Stages count from the first grant, so a wrong guess costs time and no money."""
     return min(120.0, spec.deadline_s / 10) if parameters.provision_s is None else parameters.provision_s
 
 
 def t_min_s(spec: RunSpec, parameters: Parameters) -> float:
-    """How long a trial is trained before anybody judges it, if the user does not say.
+    """How long a trial is trained before it may be pruned, by default.
 
     The paper wants one or two epochs and sets one minute for deadlines of 15 to 60 minutes, 5 and 10 minutes for those
-    of hours: about a thirtieth. No less than the minute, which a job needs to start and report, unless that is a
-    quarter of the time there is.
+    of hours: about a thirtieth. At least one minute, which a job needs to start and report, unless that exceeds a
+    quarter of the training time.
     """
     if parameters.t_min_s is not None:
         return parameters.t_min_s
@@ -80,10 +80,10 @@ def terms_for(spec: RunSpec, parameters: Parameters, listing: Listing, usd_per_h
     )
 
 
-def check_workable(spec: RunSpec, parameters: Parameters) -> None:
-    """A SpecError unless a single trial can be trained, naming a budget and a deadline that would do together.
+def check_feasible_spec(spec: RunSpec, parameters: Parameters) -> None:
+    """A SpecError unless a single trial can be trained, naming a budget and a deadline that are feasible together.
 
-    At list prices: before a run begins no others are known, and no machine ever costs more.
+    At on-demand prices: before a run begins no others are known, and no machine ever costs more.
     """
     terms = _at_list_price(spec, parameters)
     check_feasible(replace(terms, deadline_s=math.inf, budget_usd=math.inf))
@@ -95,8 +95,8 @@ def check_workable(spec: RunSpec, parameters: Parameters) -> None:
 
 
 def _in_time(spec: RunSpec, parameters: Parameters) -> SeerTerms:
-    """With the least deadline that leaves time for a trial. What is allowed for machines to come up and to be given
-    back, and the least time of a trial, may follow from the deadline, so it is found by bisection."""
+    """With the shortest deadline that leaves time for a trial. The time for machines to come up and to be released, and
+    the least time of a trial, may depend on the deadline, so it is found by bisection."""
 
     def at(deadline_s: float) -> SeerTerms:
         wind_down_s = max(spec.wind_down_s, min(120.0, deadline_s / 20))
@@ -116,14 +116,14 @@ def _at_list_price(spec: RunSpec, parameters: Parameters) -> SeerTerms:
     return terms_for(spec, parameters, listing, listing.on_demand_usd_per_hour)
 
 
-def terms_at_the_start(state: RunView, parameters: Parameters) -> SeerTerms:
+def terms_at_start(state: RunView, parameters: Parameters) -> SeerTerms:
     listing, usd_per_hour = chosen(state, parameters)
     return terms_for(state.spec, parameters, listing, usd_per_hour)
 
 
 def chosen(state: RunView, parameters: Parameters) -> tuple[Listing, float]:
-    """The machine whose slots were cheapest when the run began, and its price then, so that whoever asks later is told
-    the same. A machine that can be taken away never counts as dearer than one that cannot."""
+    """The machine whose slots were cheapest when the run began, and its price then, so that later calls return the
+    same. A spot machine never counts as more expensive than an on-demand one."""
 
     def usd_per_hour(listing: Listing) -> float:
         if not listing.offer.spot:
@@ -135,8 +135,8 @@ def chosen(state: RunView, parameters: Parameters) -> tuple[Listing, float]:
 
 
 def _cheapest_that_will_do(spec: RunSpec, parameters: Parameters, usd_per_hour: Callable[[Listing], float]) -> Listing:
-    """By the price of a slot, among those on which the money is enough for a trial: one that is billed by the hour may
-    be cheaper, and still too dear for a few minutes."""
+    """By the price of a slot, among those on which the budget pays for a trial: one billed by the hour may be cheaper,
+    and still too expensive for a few minutes."""
 
     def order(listing: Listing) -> tuple[bool, float, Offer]:
         usd = usd_per_hour(listing)
@@ -146,12 +146,12 @@ def _cheapest_that_will_do(spec: RunSpec, parameters: Parameters, usd_per_hour: 
 
 
 def _fitting(spec: RunSpec, parameters: Parameters) -> list[Listing]:
-    """Machines that may be rented and hold a worker."""
+    """Machines that may be rented and fit a worker."""
     found = [x for x in spec.listings if x.slots >= spec.slots and (parameters.spot or not x.offer.spot)]
     if not found:
+        kind = "machine" if parameters.spot else "on-demand machine"
         raise SpecError(
-            f"no machine on offer has the {spec.slots} slots that one worker takes"
-            + ("" if parameters.spot else " and is never taken away"),
+            f"no {kind} on offer has the {spec.slots} slots that one worker takes",
             hint="lower slots, or allow other machines",
         )
     return found

@@ -1,4 +1,4 @@
-"""A stopping rule beside `Theta`: whoever cannot be among the best any more, as far as curves can tell, is dropped."""
+"""A stopping rule beside `Theta`: prunes trials that are predicted to end outside the best."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from shoestring.models.curves.model import CurveForecast
 
 LOOKS = 100
-"""A trial is looked at so often at most, evenly over its steps."""
-OUT = ("dropped", "failed")
+"""A trial is checked at most so often, evenly over its steps."""
+OUT = ("pruned", "failed")
 Known = tuple[int, float, tuple[int, ...]]
-"""What a prediction was made from, in short."""
+"""A fingerprint of the data a prediction was made from."""
 
 
 @dataclass(frozen=True)
 class StopHopeless:
-    """A trial that has just reported is compared with the one that is expected to come in as number mcnt of the
-    others: if that one ends better with this confidence, both predictions being uncertain, the trial is dropped.
+    """A trial that has just reported is compared with the one predicted to rank mcnt-th of the others: if that one ends
+    better with this confidence, given the variance of both predictions, the trial is pruned.
 
-    All are judged by what they had come to at one step, the last that mcnt of the others have reached too. Whatever
-    misleads a prediction there, a learning rate that is about to fall, misleads all of them alike.
+    All are predicted from their curves up to one step, the last that mcnt of the others have reached too. What misleads
+    a prediction there, such as a learning rate that is about to fall, misleads all of them alike.
     """
 
     mcnt: int = 3
     confidence: float = 0.95
     curve: str = CURVES[0]
     grace: float = 0.2
-    """Nobody is judged before this share of all steps."""
+    """No trial is pruned before this share of max_steps."""
     wants: ClassVar[frozenset[Waker]] = frozenset({e.JobReported})
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
@@ -70,23 +70,22 @@ class StopHopeless:
         if sure >= self.confidence:
             yield d.DropJob(
                 job=job.id,
-                why=f"by step {at} expected to come to {mine.mean:.4g}, give or take {mine.deviation:.2g}; number "
-                f"{self.mcnt} of the others, expected at {bar.mean:.4g}, ends better with a chance of {sure:.3f}",
+                why=f"pruned: predicted final value {mine.mean:.4g} ± {mine.deviation:.2g} by step {at}; the trial "
+                f"ranked {self.mcnt} of the others, predicted {bar.mean:.4g}, ends better with probability {sure:.3f}",
             )
 
 
 def _sure_to_lose(spec: RunSpec, mine: CurveForecast, bar: CurveForecast) -> float:
-    """How likely `bar` ends better."""
-    doubt = (mine.deviation**2 + bar.deviation**2) ** 0.5
-    if not doubt > 0.0 or mine.mean == bar.mean:  # both known, or infinitely bad ones: no chance about it
+    """The probability that `bar` ends better."""
+    deviation = (mine.deviation**2 + bar.deviation**2) ** 0.5
+    if not deviation > 0.0 or mine.mean == bar.mean:  # both known exactly, or infinitely bad: no probability involved
         return float(spec.better(bar.mean, mine.mean))
     ahead = bar.mean - mine.mean if spec.direction == "maximize" else mine.mean - bar.mean
-    return NormalDist().cdf(ahead / doubt)
+    return NormalDist().cdf(ahead / deviation)
 
 
 class Outlooks:
-    """Predictions made before, each from a curve as it was at some step: a memo, so that every trial is looked at once
-    at every step, whoever asks."""
+    """Cached predictions, each from a curve up to some step: a memo, so that every trial is predicted once per step."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[JobId, int], tuple[Known, CurveForecast]] = {}

@@ -1,7 +1,7 @@
-"""TrimTuner: hyper-parameters, machines and parts of the data chosen together, by models of all that was measured.
+"""TrimTuner: hyper-parameters, machines and data fractions chosen together, by models of all measurements.
 
-The choice is a slow question (`Think`): notices are served while it is thought about. One question is under way at a
-time and asks for as many runs as there are places, each aware of those before it.
+The choice is a background task (`Think`): preemption notices are handled while it runs. One task runs at a time and
+returns as many suggestions as trials can start, each aware of those before it.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from shoestring.policies.search.samplers.protocol import SEARCH_WAKERS, places, 
 from shoestring.policies.search.trimtuner.problem import MEMORY, question_now
 from shoestring.policies.search.trimtuner.suggest import suggest
 
-THOUGHT = "suggest:"
+TASK = "suggest:"
 MODELLED_S = 0.1
-"""What a suggestion takes in virtual time: ample for a thousand candidates and a hundred observations on one core."""
+"""Virtual seconds per suggestion: ample for a thousand candidates and a hundred observations on one core."""
 WHOLE = 1.0
 
 
 @dataclass(frozen=True)
 class TrimTunerSearch:
-    """Runs what the optimiser suggests, each trial to its end on its part of the data."""
+    """Runs what the optimiser suggests, each trial to max_steps on its data fraction."""
 
     method: str = "trimtuner"
-    """By the name that `tuning.named` knows it by."""
+    """Its name in `shoestring.optimizer.methods.registry`."""
     parallel: int = 4
-    """At most so many trials at a time: with more, each is chosen knowing less."""
+    """At most so many trials at a time: with more, each is chosen from fewer results."""
     patience: int | None = None
-    """After so many trials at rest without a better one, nothing more is asked for."""
+    """Stop suggesting trials after so many settled without a new best."""
     wants: ClassVar[frozenset[Waker]] = SEARCH_WAKERS | {e.ThoughtReady}
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        if isinstance(event, e.ThoughtReady) and event.name.startswith(THOUGHT):
+        if isinstance(event, e.ThoughtReady) and event.name.startswith(TASK):
             yield from _follow(state, event.answer)
             if not event.answer["suggestions"]:
-                return  # nothing is left to try: asked again at once, it would say the same
+                return  # nothing is left to try: the same task would return the same
         while len(state.jobs) < len(state.spec.given) and self._room(state) > 0:
             config = state.spec.given[len(state.jobs)]
             yield from _run(state, config, WHOLE, {}, "given by the user, on all of the data")
-        if any(name.startswith(THOUGHT) for name in state.thinking) or self._has_lost_patience(state):
+        if any(name.startswith(TASK) for name in state.background_tasks) or self._has_lost_patience(state):
             return
         asks = min(self._room(state), planned(state.spec) - len(state.jobs))
         if asks > 0:
             yield d.Think(
-                name=f"{THOUGHT}{len(state.jobs)}@{state.now!r}",
+                name=f"{TASK}{len(state.jobs)}@{state.now!r}",
                 question=task_name(suggest),
                 given=question_now(state, self.method, asks),
                 modelled_s=MODELLED_S * asks,
-                why=f"room for {asks} more trial{'' if asks == 1 else 's'}",
+                why=f"free slots for {asks} more trial{'' if asks == 1 else 's'}",
             )
 
     def _room(self, state: RunView) -> int:
-        """How many more trials could run. Where a configuration names its machines, they are its own."""
+        """How many more trials could run. Where a configuration names its machines, the trial has them to itself."""
         busy = [job for job in state.jobs.values() if job.wanted]
         if state.spec.space.roles:
             free = state.spec.max_machines - sum(count_of(state.spec.space, job.config) for job in busy)
@@ -73,7 +73,7 @@ class TrimTunerSearch:
         return min(free, self.parallel - len(busy))
 
     def _has_lost_patience(self, state: RunView) -> bool:
-        """Counted from the best trial on, so a run without one goes on, and so does one whose best still trains."""
+        """Counted from the best trial on, so a run without one continues, and so does one whose best still trains."""
         rested = list(dict.fromkeys(rest.job for rest in state.settled))
         if self.patience is None or state.best not in rested:
             return False
@@ -81,7 +81,7 @@ class TrimTunerSearch:
 
 
 def _follow(state: RunView, answer: Any) -> Iterator[d.Decision]:
-    """Run what was suggested. The last trial keeps what the method has to remember."""
+    """Run the suggestions. The last trial's tags keep the memory of the method."""
     suggestions = answer["suggestions"][: planned(state.spec) - len(state.jobs)]
     memory = {MEMORY: msgspec.json.encode(answer["memory"]).decode()}
     for number, suggestion in enumerate(suggestions, start=1):
@@ -92,6 +92,6 @@ def _follow(state: RunView, answer: Any) -> Iterator[d.Decision]:
 def _run(state: RunView, config: Any, fraction: float, tags: Any, why: str) -> Iterator[d.Decision]:
     job: JobId = state.next_job()
     spec = state.spec
-    number = f"{len(state.jobs) + 1} of {planned(spec)}"
+    number = f"trial {len(state.jobs) + 1} of {planned(spec)}"
     yield d.AddJob(job=job, config=config, fraction=fraction, tags=tags, why=f"{number}, {why}")
-    yield d.RunJob(job=job, until_step=spec.max_steps, slots=spec.slots, why=f"to the end, step {spec.max_steps}")
+    yield d.RunJob(job=job, until_step=spec.max_steps, slots=spec.slots, why=f"to max_steps ({spec.max_steps})")

@@ -1,6 +1,6 @@
-"""What the optimiser is asked, as plain data: the problem, all that was observed, what is under way, prices of now.
+"""The optimiser's input as plain data: the problem, all observations, pending trials, current prices.
 
-Everything is read from the state of the run, so a controller that has just taken over asks the same.
+Everything is read from the state of the run, so a controller that has just taken over sends the same.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from shoestring.space.parameters import Choice, Role
 from shoestring.values import Config, Value
 
 MEMORY = "memory"
-"""The tag that holds what the optimiser's method keeps from ask to ask, as JSON."""
+"""Tag: the memory of the optimiser's method between two asks, as JSON."""
 _PRICED: tuple[Role, ...] = ("machine", "zone", "spot")
 
 Plain = dict[str, Any]
 
 
 def question_now(state: RunView, method: str, asks: int) -> Plain:
-    """All that is needed to suggest so many runs."""
+    """All that is needed to suggest so many trials."""
     return {
         "problem": _problem(state.spec, method, free=_is_free(state)),
         "prices": _prices(state),
@@ -41,9 +41,9 @@ def question_now(state: RunView, method: str, asks: int) -> Plain:
 
 
 def observed(state: RunView) -> list[Plain]:
-    """What the trials came to, in the order in which they came to rest, and what those under way have told so far.
+    """The results of the trials, in the order in which they settled, then what running trials have reported so far.
 
-    A trial may have told of smaller parts of the data on its way: each is an observation, before its own.
+    A trial may have reported snapshots at smaller data fractions on its way: each is an observation, before its own.
     """
     rested = dict.fromkeys(rest.job for rest in state.settled)
     under_way = [job.id for job in state.jobs.values() if job.id not in rested and job.snapshots]
@@ -51,29 +51,29 @@ def observed(state: RunView) -> list[Plain]:
 
 
 def remembered(state: RunView) -> Any:
-    """What the method kept when it was last asked."""
+    """The memory of the method after the last ask."""
     tagged = [job.tags[MEMORY] for job in state.jobs.values() if MEMORY in job.tags]
     return msgspec.json.decode(str(tagged[-1])) if tagged else None
 
 
 def _of_trial(state: RunView, job: Job) -> Iterator[Plain]:
     for fraction, snapshot in sorted(job.snapshots.items()):
-        told = {**_asked(state.spec, snapshot.metrics), SECONDS: snapshot.seconds}
+        told = {**_relevant(state.spec, snapshot.metrics), SECONDS: snapshot.seconds}
         if job.seconds and job.usd is not None:
             told[COST] = snapshot.seconds * job.usd / job.seconds
         yield {**_run(job), "fraction": fraction, "told": told, "killed": False}
     if not job.over:
         return
-    told = _asked(state.spec, job.latest) if job.status == "finished" else {}
+    told = _relevant(state.spec, job.latest) if job.status == "finished" else {}
     if job.status == "finished" and state.spec.metric is not None and math.isfinite(job.best):
         told[state.spec.metric] = job.best
     factor = _to_its_end(state.spec, job)
     told |= {name: value * factor for name, value in ((SECONDS, job.seconds), (COST, job.usd)) if value is not None}
-    yield {**_run(job), "told": told, "killed": job.status == "dropped"}
+    yield {**_run(job), "told": told, "killed": job.status == "pruned"}
 
 
 def _to_its_end(spec: RunSpec, job: Job) -> float:
-    """A trial whose code failed would have taken longer: what it took counts as if it had gone on to its end."""
+    """A trial whose code failed would have taken longer: its cost is extrapolated to max_steps."""
     return spec.max_steps / job.step if job.status == "failed" and job.step else 1.0
 
 
@@ -81,14 +81,15 @@ def _run(job: Job) -> Plain:
     return {"config": job.config, "fraction": job.fraction}
 
 
-def _asked(spec: RunSpec, metrics: Metrics) -> Metrics:
-    """The objective and what has a limit. What diverged is left out: not told is the same, and JSON lacks it."""
+def _relevant(spec: RunSpec, metrics: Metrics) -> Metrics:
+    """The objective and the constrained metrics. Non-finite values are left out: missing is the same, and JSON lacks
+    them."""
     names = {spec.metric, *(limit.metric for limit in spec.constraints)}
     return {name: value for name, value in metrics.items() if name in names and math.isfinite(value)}
 
 
 def _problem(spec: RunSpec, method: str, *, free: bool) -> Plain:
-    """Where machines cost nothing, a limit on cost is kept by everybody: there is nothing to learn about it."""
+    """Where machines are free of charge, every trial satisfies a constraint on cost: it is left out."""
     limits = [limit for limit in spec.constraints if not (free and limit.metric == COST)]
     return {
         "space": msgspec.to_builtins(spec.space),
@@ -107,8 +108,8 @@ def _is_free(state: RunView) -> bool:
 
 
 def _prices(state: RunView) -> Plain | None:
-    """An hour of one machine for every combination that a configuration can name; None where it names none, or where
-    machines cost nothing: then costs are learned from what trials took."""
+    """The hourly price of one machine for every combination that a configuration can name; None where it names none, or
+    where machines are free of charge: then costs are learned from measurements."""
     roles, space = state.spec.space.roles, state.spec.space
     named = [roles[role] for role in _PRICED if role in roles]
     if not roles or _is_free(state):
@@ -123,5 +124,5 @@ def _prices(state: RunView) -> Plain | None:
 
 
 def _values(param: object) -> Iterable[Value]:
-    """None: a parameter that does not apply leaves the choice open."""
+    """None: an inactive parameter leaves the choice open."""
     return (*param.options, None) if isinstance(param, Choice) else (None,)

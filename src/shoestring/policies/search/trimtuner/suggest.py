@@ -1,6 +1,6 @@
-"""The slow question of TrimTuner, answered beside the controller: what to run next, by a model of all that was seen.
+"""TrimTuner's background task: what to run next, by models of all observations.
 
-Pure: an optimiser is made anew from plain data and asked. What its method keeps from ask to ask goes along.
+Pure: an optimiser is rebuilt from plain data and asked. The memory of its method is part of the data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @background_task("trimtuner.suggest")
 def suggest(given: Any) -> Any:
-    """Suggestions, fewer than asked for if nothing is left to try, and the memory of the method."""
+    """Suggestions, fewer than requested if nothing is left to try, and the memory of the method."""
     optimizer = optimizer_of(given)
     suggestions = []
     for _ in range(given["asks"]):
@@ -34,7 +34,7 @@ def suggest(given: Any) -> Any:
 
 
 def optimizer_of(given: Any) -> Optimizer:
-    """One that was told all that the question tells."""
+    """The optimiser after all observations in the input."""
     from shoestring.optimizer.observations import Observation, Suggestion
     from shoestring.optimizer.optimizer import Optimizer
 
@@ -63,7 +63,7 @@ def optimizer_of(given: Any) -> Optimizer:
 
 
 def _price(prices: Any) -> Callable[[Config], float] | None:
-    """What an hour of a configuration's machines costs; None if it names none."""
+    """The hourly price of a configuration's machines; None if it names none."""
     if prices is None:
         return None
     names, count = prices["names"], prices["count"]
