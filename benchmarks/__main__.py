@@ -1,6 +1,7 @@
 """Run the benchmarks together, each in a process of its own so that none inherits the memory of another.
 
-The longest are reduced here, so that all of them take less than half an hour on two cores. Those that are not here (earlycurve, revpred, rubberband, spottune, tpe and others) are run by name: python -m benchmarks.spottune
+The longest are reduced here, so that all of them take less than half an hour on two cores. Those that are not here
+(earlycurve, revpred, rubberband, spottune, tpe and others) are run by name: python -m benchmarks.spottune
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Bags of jobs on preemptible machines, replayed on real lifetimes that no fit has seen: who uses a machine again, who
-saves when, who chooses which machines, and what whole bags cost.
+"""Job bags on preemptible VMs, replayed on held-out real lifetimes: reuse of machines, checkpoint schedules, choice of
+machines, and the cost of whole bags.
 
     python -m benchmarks.scispot [--quick] [--json FILE] [--plot FILE]
 """

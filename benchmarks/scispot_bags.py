@@ -1,4 +1,4 @@
-"""Whole bags, played by the product: `recipe="scispot"` on machines that live as the held-out ones did."""
+"""Whole bags, run by the product: `recipe="scispot"` on machines with held-out lifetimes."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ START_S = 20.0
 class Outcome:
     usd: float
     on_demand_usd: float
-    """What the same work would have cost on machines that stay."""
+    """What the same work would have cost on on-demand machines."""
     overhead: float
-    """Work done again, as a share of all work: what the paper calls the increase in running time."""
+    """Repeated work, as a share of all work: what the paper calls the increase in running time."""
     done: bool
 
 
 def play_bag(
     split: Split, hours: float, jobs: int, seed: int, *, saves: bool, gangs: str = "1", scaling: float = 1.0
 ) -> Outcome:
-    """Jobs of one length on n1-highcpu-16, as many at once as there are machines. Without saves, and without notices,
-    a job that is lost begins again: that is how the paper runs them. Where `gangs` may form, n machines are n^scaling
-    times as fast as one."""
+    """Jobs of one length on n1-highcpu-16, as many at once as there are machines. Without checkpoints and notices, a
+    lost job restarts: that is how the paper runs them. With `gangs`, n machines are n^scaling times as fast as one."""
     machine = catalog.machine("gcp", "n1-highcpu-16")
     listings = tuple(
         catalog.listing(machine, "us-east1-b", spot=spot, legacy_preemptible=spot) for spot in (True, False)

@@ -1,9 +1,9 @@
-"""Which machines for a gang of 64 CPUs, and what the wrong ones cost: the paper's Figures 10 and 11.
+"""Which machine type for a gang of 64 CPUs, and what the wrong one costs: the paper's Figures 10 and 11.
 
 Applications have the lengths and the scaling that the paper reports: Nanoconfinement 14 minutes on four machines of 16
 CPUs and 40 % slower at worst than at best, Shapes 9 minutes wherever it runs, LULESH 12.5 minutes on eight of 8. In
-between we take time to grow by the same step with every doubling of the machines. Longer runs of each stand for larger
-problems.
+between, time is assumed to grow by the same step with every doubling of the machines. Longer runs of each stand for
+larger problems.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Chosen:
     longer: int
     usd: dict[str, float]
     """What a job costs on the machines each rule chooses, by held-out lifetimes; "best" knew them, "on demand" is the
-    cheapest that stays."""
+    cheapest on-demand machine."""
     by_size: dict[int, tuple[float, float]]
     """Seconds of work, and dollars, for each size."""
 
@@ -66,7 +66,7 @@ def usd_per_hour(size: int) -> float:
 
 
 def _portfolio() -> int:
-    """All sizes cost the same per CPU and prices never move: nothing tells them apart, and the middle is taken."""
+    """All sizes cost the same per CPU and prices are constant: there is no difference, and the middle one is chosen."""
     returns = np.full((10, len(SIZES)), 1.0 - PREEMPTIBLE_PRICE_SHARE)
     weights = shares(returns)
     alike = [size for size, weight in zip(SIZES, weights, strict=True) if weight >= weights.max() - 1e-9]
@@ -74,7 +74,7 @@ def _portfolio() -> int:
 
 
 def choices(split: Split, sizes: Sequence[int] = SIZES) -> list[Chosen]:
-    """Types of which too few machines were held out to tell their lives are left out."""
+    """Types with too few held-out machines are left out."""
     enough = [size for size in sizes if split.held_out.machine.count(f"n1-highcpu-{size}") >= 10]
     found = []
     for app in APPLICATIONS:
@@ -101,5 +101,5 @@ def choices(split: Split, sizes: Sequence[int] = SIZES) -> list[Chosen]:
 
 
 def regret(found: Sequence[Chosen], name: str) -> float:
-    """How much dearer than the best choice, on average."""
+    """The mean relative cost above the best choice."""
     return float(np.mean([chosen.usd[name] / chosen.usd["best"] - 1 for chosen in found]))

@@ -1,4 +1,4 @@
-"""How many machines for a job, learned on the way: bags that may choose, against the same with each number fixed."""
+"""How many machines for a job, learned during the bag: bags that may choose, against each fixed number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.scispot_lives import Split
 
 COUNTS = (1, 2, 4)
 SCALINGS = (0.3, 0.95, 1.2)
-"""Programs that gain little, nearly all, and, because their data then fit into the caches, more than in proportion."""
+"""Exponents of speedup: poor, nearly linear, and superlinear, because the data then fit into the caches."""
 JOBS, HOURS = 120, 1.0
 
 
@@ -23,7 +23,7 @@ class GangBag:
 
     @property
     def regret(self) -> float:
-        """How much dearer than with the best number from the start."""
+        """The relative cost above the best fixed number."""
         return self.usd / min(self.fixed_usd.values()) - 1.0
 
 

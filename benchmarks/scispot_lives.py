@@ -1,4 +1,4 @@
-"""Real lifetimes of preemptible machines, cut so that nothing is judged on machines it was fitted to."""
+"""Real lifetimes of preemptible VMs, split so that every score is on held-out machines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What was fitted on four fifths of the days, and what became of the machines of the other fifth."""
+    """Models fitted on four fifths of the days, and the machines of the other fifth."""
 
     saved: SavedLifetimes
     printed: LifetimeModel
@@ -40,7 +40,7 @@ class Split:
         return self.truth_of(None)
 
     def truth_of(self, machine: str | None) -> LifetimeModel:
-        """Kaplan and Meier's estimate from machines that no fit has seen; of one type, if that is asked for."""
+        """The Kaplan-Meier estimate of held-out machines; of one type, if given."""
         seen = self.held_out
         if machine is not None:
             seen = seen.pick(np.array([name == machine for name in seen.machine]))
@@ -51,7 +51,7 @@ class Split:
 
 
 def splits(count: int = FOLDS) -> Iterator[Split]:
-    """Days stay together: machines launched on one day share their fate."""
+    """Days stay together: preemptions of machines launched on one day are correlated."""
     seen = read_lifetimes(data_folder() / FILE)
     everyone = np.arange(len(seen))
     for part in folds(seen, FOLDS)[:count]:
@@ -60,7 +60,7 @@ def splits(count: int = FOLDS) -> Iterator[Split]:
 
 
 class Draws:
-    """Lives of machines as they were, by the thousand, for replays: the same for everybody who plays."""
+    """Thousands of held-out lifetimes for replays: the same for every contestant."""
 
     def __init__(self, model: LifetimeModel, seed: int, count: int = 20_000) -> None:
         rng = np.random.default_rng(seed)
@@ -70,6 +70,6 @@ class Draws:
         self._lives = np.sort(np.minimum(lifetimes, DAY_S))
 
     def older_than(self, rng: np.random.Generator, age_s: float) -> float:
-        """How old a machine gets that has reached an age."""
+        """The lifetime of a machine that has reached an age."""
         first = int(np.searchsorted(self._lives, age_s, side="right"))
         return DAY_S if first >= len(self._lives) else float(self._lives[rng.integers(first, len(self._lives))])

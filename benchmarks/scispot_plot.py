@@ -1,4 +1,4 @@
-"""Pictures like the paper's Figures 5, 7, 8, 10 and 11, of our own figures: one PNG."""
+"""Plots like the paper's Figures 5, 7, 8, 10 and 11, with our results: one PNG."""
 
 from __future__ import annotations
 

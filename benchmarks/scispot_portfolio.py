@@ -1,7 +1,7 @@
-"""A portfolio of markets, in the manner of ExoSphere: what is saved against how much of it hangs together.
+"""A portfolio of markets, as in ExoSphere: mean savings against their covariance.
 
 Each market's return is the share of the on-demand price that it saves; risk is the covariance of these returns over
-time. It looks at prices alone: how fast a job runs on a machine, and how a gang of them dies, it does not ask.
+time. It uses prices alone: neither the speed of a job on a machine nor the preemption risk of a gang.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often jobs fail, by who decides whether an old machine is used again: the paper's Figures 5, 7 and 8."""
+"""How often jobs fail, by reuse policy: the paper's Figures 5, 7 and 8."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULES: dict[str, Rule] = {
 
 
 def failures(splits: Sequence[Split], rule: Rule, hours: float) -> Floats:
-    """By the age of the machine that is there: the share of jobs lost, as the held-out machines have it."""
+    """By the age of the held machine: the share of jobs lost, on held-out machines."""
     work_s = hours * HOUR_S
     shares = []
     for split in splits:

@@ -1,4 +1,4 @@
-"""How much longer jobs take with saves and losses, by who says when to save."""
+"""How much longer jobs take with checkpoints and preemptions, by checkpoint schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTHS_H = tuple(range(1, 13))
 AGES_H = (0, 4, 8, 12, 16, 20)
 
 Schedule = Callable[[float, float], float | None]
-"""From the work left and the machine's age: seconds of work to the next save; None gives the machine up."""
+"""From the work left and the machine's age: seconds of work to the next save; None releases the machine."""
 
 
 def every(interval_s: float) -> Schedule:
@@ -46,7 +46,7 @@ def table_s(split: Split) -> float:
 
 
 def played_s(schedule: Schedule, draws: Draws, seed: int, work_s: float, age_s: float) -> float:
-    """One job. Fresh machines live as long for everybody who plays with this seed, in the order they are taken."""
+    """One job. New machines have the same lifetimes for every schedule with this seed, in order of use."""
     rng = np.random.default_rng(seed)
     passed_s, left_s, ends_s = 0.0, work_s, draws.older_than(rng, age_s)
     while left_s > 1e-6:

@@ -1,9 +1,10 @@
-"""The best model within a deadline and a budget: normalised regret of every elastic policy and of well-fed baselines.
+"""The best model within a deadline and a budget: normalized regret of every elastic policy and of baselines with enough
+resources.
 
 Each run is a simulated study on a table of recorded learning curves, through the whole product. A cell is a deadline
 in minutes and a budget in slot-minutes. Regret is 0 at the best value of the table and 1 at what its best quarter
-of configurations reach. Constants were chosen on four tasks (two of TaskSet, two of the LCBench surrogate); the rows
-are about the others.
+of configurations reach. Constants were tuned on four tasks (two of TaskSet, two of the LCBench surrogate); the rows are
+about the held-out ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One simulated run of the elastic benchmark: a task, a cell, a contestant and a seed; and what came of it.
+"""One simulated run of the elastic benchmark: a task, a cell, a contestant and a seed; and its outcome.
 
 A run is the product itself in virtual time: the same controller, guard, placement and bills as `shoestring simulate`.
 """
@@ -35,7 +35,7 @@ WIND_DOWN_S = 30.0
 SLICE_S = 300.0
 """Spot machines are prepaid at the on-demand price: longer slices would tie up money that pays for more machines."""
 NO_LIMIT = 100_000
-"""So many trials are never started: what ends a run is its money or its time."""
+"""More trials than can be started: a run ends by its budget or its deadline."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is kept of a run."""
+    """The outcome of a run."""
 
     task: str
     cell: Cell
@@ -66,15 +66,15 @@ class Outcome:
     busy: float
     """The share of paid slot-time in which a trial trained."""
     modelled: float
-    """The share of trials that were drawn from a model."""
+    """The share of trials that were sampled by a model."""
     trials: int
     events: int
     cpu_s: float
     turns_ms: array[float]
     """CPU time of each turn in which the search was consulted, everything from its event to the last order."""
     speedup_error: float
-    """How far off the speed-up of a whole machine is that can be learned from the paces on record, as a share. Whoever
-    never trained a trial at two widths is left with a guess."""
+    """The relative error of the speedup of a whole machine as learned from measured step times. Without a trial at two
+    widths it is that of the prior."""
 
 
 def spec_for(task: CurveTask, cell: Cell, setting: Setting, seed: int, provider: SimulatedProvider) -> RunSpec:
@@ -98,7 +98,7 @@ def spec_for(task: CurveTask, cell: Cell, setting: Setting, seed: int, provider:
 
 
 class TimedWorld(SimWorld):
-    """Notes the CPU time from handing out an event to being asked for the next: a turn of the controller."""
+    """Measures the CPU time from delivering an event to the request for the next: a turn of the controller."""
 
     def __init__(self, provider: SimulatedProvider, task: CurveTask, consulted_on: frozenset[type]) -> None:
         super().__init__(provider, task.workload(), LATENCIES, start=START)
@@ -128,7 +128,7 @@ def compete(
     spot: bool = False,
     policies: Sequence[Policy] | None = None,
 ) -> Outcome:
-    """One run. `policies` in the place of the recipe's: for trying out what is no recipe yet."""
+    """One run. `policies` replace the recipe's: for experiments."""
     outcome, _, _ = play(task, cell, contestant, setting, seed, spot=spot, policies=policies)
     return outcome
 
@@ -143,7 +143,7 @@ def play(
     spot: bool = False,
     policies: Sequence[Policy] | None = None,
 ) -> tuple[Outcome, RunState, MemoryJournal]:
-    """One run, with all that is known of it at the end."""
+    """One run, with its final state."""
     provider = market(seed, spot=spot)
     spec = spec_for(task, cell, setting, seed, provider)
     bench = list(policies) if policies is not None else recipes.build(spec)
@@ -172,7 +172,7 @@ def play(
 
 
 def _best_value(state: RunState) -> float:
-    """The best that anybody reported, whatever became of the trial."""
+    """The best value that any trial reported."""
     values = [job.best for job in state.jobs.values() if not math.isnan(job.best)]
     return min(values, key=state.the_spec.rank, default=math.nan)
 

@@ -1,8 +1,8 @@
-"""Who competes, and how each is set up for a cell so that it is well fed.
+"""The contestants, and how each is set up for a cell so that it has enough resources.
 
-The searches that know nothing of elastic machines get the cluster that the budget pays for from start to end, more
-trials than they can start, and a model that has something to learn from: a baseline that starves flatters whoever is
-compared with it. Everybody else is told the budget and the deadline and rents what it likes.
+Searches without elasticity get the cluster that the budget pays for from start to end, more trials than they can start,
+and a model with enough observations: a baseline short of resources flatters its competitors. All others get the budget
+and the deadline and rent what they choose.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.seer_arena import Setting
 from benchmarks.seer_market import MACHINE_SLOTS, Cell
 from benchmarks.tables import MEDIAN_STEP_S
 from shoestring.kernel.types import Value
-from shoestring.policies.search.halving.hyperband import bracket_steps, apportion, bracket_size
+from shoestring.policies.search.halving.hyperband import apportion, bracket_size, bracket_steps
 
 DEFAULT = "flex"
 """The recipe whose claims the rows are about."""
@@ -22,14 +22,14 @@ DEFAULT = "flex"
 MAX_STEPS = 50
 """Of the longest tables; a shorter one cuts it down."""
 GRACE_STEPS, ETA = 1, 3
-"""Of ASHA, alone and with a model: what ASHA + TPE does best with on the tasks for choosing. Of the nine pairs that
-`--tune` tries, this one had a mean regret of 0.249 over 10 seeds; any eta with 1 came to 0.252 at most, the best with 2
-steps to 0.272, the worst of all to 0.349."""
+"""Of ASHA, alone and with a model: the best for ASHA + TPE on the tuning tasks. Of the nine pairs that
+`--tune` tries, this one had a mean regret of 0.249 over 10 seeds; any eta with 1 had at most 0.252, the best with 2
+steps 0.272, the worst of all 0.349."""
 MODEL_STARTUP = 6
-"""Trials that a model needs. With the usual ten, the smallest cell would be over before it is ever asked."""
+"""Trials that a model needs. With the usual ten, the smallest cell would end before the model is used."""
 OVERFED = 2.5
 """Hyperband's brackets are planned for so many times the steps that can be afforded: while one waits for a straggler,
-the next must have work. The best of 1.1, 1.4, 1.8 and 2.5 on the tasks for choosing, with and without a model."""
+the next must have work. The best of 1.1, 1.4, 1.8 and 2.5 on the tuning tasks, with and without a model."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Contestant:
     fixed: bool = False
     """On a cluster of one size, from start to end."""
     from_model: bool = False
-    """Draws from a model: must have consulted it."""
+    """Samples from a model: must have used it."""
     least_busy: float = 0.75
     """Of the slot-time that is paid, the share in which trials must have trained, in every cell. The rest is start-up,
     saving, and steps cut short. Lower where every trial that is widened is saved, started and restored on the way, and
@@ -47,7 +47,7 @@ class Contestant:
 
     @property
     def least_spent(self) -> float:
-        """Of the budget. An elastic plan sets money aside for each machine's way out, which may take less, and for
+        """Of the budget. An elastic plan reserves money for the wind-down of each machine, which may take less, and for
         trials that reach their last step sooner."""
         return 0.85 if self.fixed else 0.80
 
@@ -76,7 +76,8 @@ def _random(cell: Cell) -> Setting:
 
 
 def _tpe(cell: Cell) -> Setting:
-    """Trained so far that most trials can be drawn after others have ended: there is nothing to learn from before."""
+    """Trained so briefly that most trials are sampled after others have ended: before that there are no
+    observations."""
     trials = max(30, 4 * cell.fixed_machines * MACHINE_SLOTS)
     steps = max(1, min(reachable_steps(cell), int(affordable_steps(cell) / trials)))
     return Setting("tpe", {"startup": MODEL_STARTUP}, machines=cell.fixed_machines, max_steps=steps)

@@ -43,14 +43,14 @@ def entries(
 
 
 def check(task: CurveTask, settings: Mapping[str, Mapping[Cell, Setting]]) -> None:
-    """Can everybody be built? Says who cannot before an hour is spent on the others."""
+    """Can every contestant be built? An error is raised before an hour is spent on the others."""
     for by_cell in settings.values():
         for cell, setting in by_cell.items():
             recipes.build(spec_for(task, cell, setting, 0, market()))
 
 
 def hold(field: Sequence[Entry], tasks: Mapping[str, CurveTask], processes: int) -> list[Outcome]:
-    """All outcomes. Processes are forked, so that the tables are read once; seeds alone decide what happens in each."""
+    """All outcomes. Processes are forked, so that the tables are read once; each depends on its seed alone."""
     _TASKS.update(tasks)
     if processes == 1:
         return [_one(entry) for entry in field]

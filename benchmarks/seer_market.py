@@ -1,7 +1,7 @@
 """The market of the elastic benchmark, and its cells: how much time and how much money there is.
 
-Machines have four slots, are billed by the second (a minute at least) from 90 seconds after they are asked for, and a
-slot costs one cent a minute, so that a budget in slot-minutes is a budget in cents.
+Machines have four slots, are billed by the second (at least a minute) from 90 seconds after the request, and a slot
+costs one cent a minute, so that a budget in slot-minutes is a budget in cents.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def trained_minutes(self) -> float:
-        """How long a machine that is asked for at once is there."""
+        """How long a machine requested at the start is held."""
         return self.minutes - PROVISION_S / 60
 
 
@@ -54,9 +54,9 @@ CELLS = (Cell(15, 60), Cell(15, 240), Cell(30, 240), Cell(30, 480), Cell(30, 960
 
 
 def market(seed: int = 0, *, spot: bool = False) -> SimulatedProvider:
-    """Machines nobody takes away, each up after exactly the same time; with `spot` also the same ones at a third of the
-    price, taken away at random after a notice of two minutes. Spot is billed by the second as well: with Amazon's rule,
-    a first hour for nothing if cut short, a run of half an hour would hope for revocations."""
+    """On-demand machines, each provisioned in exactly the same time; with `spot` also the same ones at a third of the
+    price, preempted at random after a notice of two minutes. Spot is billed by the second as well: under Amazon's rule,
+    a first hour free of charge if preempted, a run of half an hour would profit from preemptions."""
     kept = Listing(
         offer=Offer(provider="aws", zone="us-east-1a", machine="four-slots", spot=False),
         vcpus=16.0,

@@ -1,7 +1,7 @@
-"""Who had how many slots when: one run each of some contestants, drawn below each other like the paper's Figure 1.
+"""The slots of each trial over time: one run each of some contestants, stacked like the paper's Figure 1.
 
-Every trial that was trained for a good while has a colour of its own and lies in a band as high as the slots it has;
-those that were given up soon are grey and lie on top. White below the line of rented slots is idle.
+Every trial that was trained for long has a colour of its own and a band as high as its slots; those pruned early are
+grey and on top. White below the line of rented slots is idle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shoestring.report.plots import axes
 from shoestring.report.plots.axes import AxisScale
 from shoestring.report.plots.figure import LEFT, RIGHT, WIDTH
 from shoestring.report.plots.journal_pass import Chronicle
-from shoestring.report.plots.svg import box_path, label, step_path, tag, words
+from shoestring.report.plots.svg import box_path, escaped, label, step_path, tag
 
 DRAWN = ("asha", "hypersched", "seer")
 TASK, CELL, SEED = "taskset/imdb_patch32_GRU64_avg_bs128", Cell(15, 240), 0
@@ -81,7 +81,7 @@ def _stretches(entries: Sequence[Entry]) -> Iterator[Stretch]:
 
 
 def draw(allocations: Sequence[Allocation], cell: Cell, about: str) -> str:
-    """One panel below the other, all on the same scales: equal areas are equal money."""
+    """Stacked panels on the same scales: equal areas are equal money."""
     most = max(slots for one in allocations for _, slots in one.held)
     across = AxisScale(0.0, cell.minutes * 60.0, LEFT, RIGHT)
     heading = f"Slots in use: {', '.join(one.name for one in allocations)}"
@@ -91,8 +91,8 @@ def draw(allocations: Sequence[Allocation], cell: Cell, about: str) -> str:
         body += _panel(one, across, AxisScale(0.0, most, top + _HEIGHT, top))
     return tag(
         "svg",
-        tag("title", words(heading)),
-        tag("style", words(_STYLE)),
+        tag("title", escaped(heading)),
+        tag("style", escaped(_STYLE)),
         tag("rect", width="100%", height="100%", fill="#fff"),
         *body,
         xmlns="http://www.w3.org/2000/svg",

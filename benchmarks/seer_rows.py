@@ -1,4 +1,4 @@
-"""The rows of the elastic benchmark: what was promised, and whether everybody was well fed."""
+"""The rows of the elastic benchmark: the goals, and whether every contestant used its resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RATIOS = (
 
 
 def promised(scores: Scores, outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    """One row for each promise that the contestants of this run can keep or break."""
+    """One row for each goal that the contestants of this run can meet or miss."""
     there = scores.regret.keys()
     over = f"{len(scores.tasks)} tasks x {len(scores.cells)} cells"
     for row, name, other, goal in _RATIOS:
@@ -58,7 +58,7 @@ def _of_default(scores: Scores, mine: Sequence[Outcome]) -> Iterator[Row]:
 
 
 def details(scores: Scores, outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    """Mean regret of everybody, per cell and per family of tasks, and what their clusters did."""
+    """Mean regret of every contestant, per cell and per family of tasks, and the use of their clusters."""
     for name in scores.regret:
         mine = [outcome for outcome in outcomes if outcome.contestant == name]
         yield _regret(f"regret_{name}", scores.of_all(name))
@@ -76,7 +76,7 @@ def _regret(name: str, estimate: Estimate) -> Row:
 
 
 def starving(outcomes: Sequence[Outcome]) -> list[str]:
-    """Who was not well fed, and how: money left over, machines idle, a model hardly asked."""
+    """Contestants that did not use their resources: money left over, machines idle, a model hardly used."""
     found = []
     for name in dict.fromkeys(outcome.contestant for outcome in outcomes):
         contestant = CONTESTANTS[name]

@@ -1,7 +1,6 @@
-"""Outcomes as numbers to compare: mean regret over seeds, and how sure a ratio of means is.
+"""Scores of outcomes: mean regret over seeds, and confidence intervals of ratios of means.
 
-Tasks differ far more than seeds do, so intervals come from drawing tasks again: what would have come out had other
-tasks of these kinds been recorded?
+Tasks differ far more than seeds do, so intervals are bootstrapped over tasks.
 """
 
 from __future__ import annotations

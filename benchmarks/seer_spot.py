@@ -1,4 +1,4 @@
-"""The same dollars on spot machines: what are a third of the price and a revocation now and then worth?"""
+"""The same dollars on spot machines: a third of the price, with occasional preemptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = (Cell(15, 240), Cell(30, 480))
 def spot_rows(
     on_demand: Scores, tasks: Mapping[str, CurveTask], seeds: int, processes: int
 ) -> tuple[list[Row], list[Outcome]]:
-    """Of those who also ran on demand, in the cells that did; and the runs themselves."""
+    """Of contestants and cells that also ran on demand; and the runs themselves."""
     cells = [cell for cell in CELLS if cell in on_demand.cells]
     settings = {name: {cell: _setting(name, cell) for cell in cells} for name in NAMES if name in on_demand.regret}
     if not cells or not settings:
@@ -29,7 +29,7 @@ def spot_rows(
 
 
 def _setting(name: str, cell: Cell) -> Setting:
-    """A fixed cluster is as large as spot prices allow; nobody else is told anything."""
+    """A fixed cluster is as large as spot prices allow; the others are set up as before."""
     return CONTESTANTS[name].setting(Cell(cell.minutes, round(cell.slot_minutes / SPOT_SHARE)))
 
 

@@ -1,4 +1,4 @@
-"""How the baseline ASHA + TPE was tuned: every first rung and eta of a small grid, on the tasks for choosing alone."""
+"""How the baseline ASHA + TPE was tuned: every first rung and eta of a small grid, on the tuning tasks alone."""
 
 from __future__ import annotations
 

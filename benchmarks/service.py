@@ -1,9 +1,9 @@
-"""The service under load: 50 clients ask how a bag of 10,000 jobs is going, for a minute, while it is being run.
+"""The service under load: 50 clients poll the status of a bag of 10,000 jobs, for a minute, while it runs.
 
     python -m benchmarks.service [--quick] [--json FILE]
 
 The server is a real one in a process of its own, the bag runs on its local backend, and every client keeps one
-connection and asks again as soon as it is answered. So the latencies are those at the most the server can answer.
+connection and polls again as soon as it is answered. So the latencies are those at full load.
 """
 
 from __future__ import annotations

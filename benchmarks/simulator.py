@@ -1,7 +1,7 @@
 """How many events a second the simulator handles, against a bare heap that only pushes and pops.
 
-The study: random search on a busy cluster of spot machines, 50 reports a trial, revocations on, journal in memory; and
-again with 10 reports a trial, where starting and ending trials weighs more.
+The study: random search on a busy cluster of spot machines, 50 reports a trial, with preemptions, journal in memory;
+and again with 10 reports a trial, where starting and ending trials costs more.
 The bare heap takes as many tuples as the study has events, all pushed before the first is popped, as a simulator would
 that schedules everything up front; a second row compares with a heap that stays as small as the simulated world's own.
 """

@@ -2,8 +2,8 @@
 
     python -m benchmarks.spottune [--quick] [--json FILE] [--plot FILE] [--choosing]
 
-Studies of sixteen trials, whose curves were really trained, play through the whole product at start times spread over
-every other week of each recording, the six workloads in turn. `--choosing` compares what could be the default instead,
+Studies of sixteen trials, whose curves were trained for real, run through the whole product at start times spread over
+every other week of each recording, the six workloads in turn. `--choosing` compares candidates for the default instead,
 in the weeks between.
 """
 
@@ -34,7 +34,7 @@ from shoestring.market.prices import PriceBook
 STARTS, QUICK_STARTS = 30, 3
 """In each market; every workload gets its share."""
 SENSITIVITY_STARTS = 12
-"""For the thetas between: a picture needs fewer."""
+"""For the thetas between: a plot needs fewer."""
 THETAS = tuple(tenth / 10 for tenth in range(1, 11))
 QUICK_THETAS = (0.3, SHORT, WHOLE)
 QUICK_WORKLOADS = WORKLOADS[:2]
@@ -83,8 +83,8 @@ def field(
     *,
     choosing: bool = False,
 ) -> list[Bout]:
-    """Everybody in every market, from the same moments. Whoever has one machine type is compared at theta 1.0 only, as
-    in the paper."""
+    """Every contestant in every market, from the same start times. Those with one machine type are compared at theta
+    1.0 only, as in the paper."""
     return [
         bout
         for market in map(MARKETS.__getitem__, books)
@@ -97,7 +97,7 @@ def field(
 
 
 def sensitivity(tasks: Mapping[str, Task], books: Mapping[str, PriceBook], starts: int, quick: bool) -> list[Bout]:
-    """The default at the thetas between the two that everybody is compared at."""
+    """The default at the thetas between the two at which all are compared."""
     market = MARKETS[DRAWN]
     moments = market.starts(books[DRAWN], starts, choosing=False)
     between = [theta for theta in (QUICK_THETAS if quick else THETAS) if theta not in (SHORT, WHOLE)]

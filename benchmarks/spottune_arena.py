@@ -1,4 +1,4 @@
-"""A simulated study of the SpotTune benchmark, through the whole product, and what it came to; many side by side."""
+"""A simulated study of the SpotTune benchmark, through the whole product, and its outcome; many in parallel."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from shoestring.world.sim.world import SimWorld
 
 AMPLE_USD = 1e6
 SPARE_MACHINES = 8
-"""Beside one for each trial, so that who moves may rent the next machine before it leaves the last."""
+"""In addition to one for each trial, so that a moving trial may rent the next machine before it releases the last."""
 
 
 @dataclass(frozen=True)
 class Bout:
-    """One study to be played."""
+    """One study to be run."""
 
     market: Market
     task: str
@@ -57,11 +57,11 @@ class Outcome:
     """The share of the steps that were trained on machines refunded in full."""
     revocations: int
     unfinished: bool
-    """Somebody who should have been trained to the end was not."""
+    """A trial that should have been trained to the end was not."""
     best_first: bool
-    """Was the best trial expected to be the best?"""
+    """Was the best trial predicted to be the best?"""
     best_kept: bool
-    """Was it trained to the end, or to where its curve lay still?"""
+    """Was it trained to the end, or to its plateau?"""
 
 
 def spec_for(task: Task, contestant: Contestant, theta: float, seed: int, market: SimulatedProvider) -> RunSpec:
@@ -110,7 +110,7 @@ def play(bout: Bout, task: Task, book: PriceBook) -> Outcome:
 
 
 def free_share(entries: Sequence[Entry]) -> float:
-    """Of the steps that counted in the end, those trained on machines that cost nothing."""
+    """Of the steps that were not lost, those trained on machines that were free of charge."""
     began: dict[SegmentId, d.StartSegment] = {}
     trained_on: dict[JobId, list[LeaseId]] = {}
     free: set[LeaseId] = set()
@@ -140,7 +140,7 @@ def _rested(job: Job) -> bool:
 
 
 def _expected_best(state: RunState) -> JobId:
-    """By what was expected of it when it came to rest; whoever was trained to the end at once, by what it came to."""
+    """By its prediction when it settled; of a trial that was trained to the end at once, by its final value."""
 
     def expected(job_id: JobId) -> float:
         told = state.jobs[job_id].tags.get(EXPECTED)

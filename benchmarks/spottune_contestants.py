@@ -1,4 +1,5 @@
-"""Who competes in the SpotTune benchmark: recipes and options by name, and policies that only a benchmark may have."""
+"""The contestants of the SpotTune benchmark: recipes and options by name, and policies that only a benchmark may
+use."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ CHEAPEST_SPOT, FASTEST_SPOT = "cheapest_spot", "fastest_spot"
 CHEAPEST_ON_DEMAND, FASTEST_ON_DEMAND = "cheapest_on_demand", "fastest_on_demand"
 BOTH, SPOT, ON_DEMAND = (True, False), (True,), (False,)
 SO_MUCH_IS_NEVER_ASKED = 100.0
-"""Times the on-demand price: the maximum of those who are never outbid."""
+"""Times the on-demand price: the maximum price of contestants that are never outbid."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Everybody searches alike, by theta; what differs is where trials run."""
+    """All use the search theta; they differ in placement."""
 
     name: str
     recipe: str = "spottune"
@@ -41,7 +42,7 @@ class Contestant:
     only: Callable[[Market], str] | None = None
     """The one machine type it may use."""
     placement: Callable[[SimulatedProvider, Task], Policy] | None = None
-    """In the place of the recipe's, for what only a benchmark may do."""
+    """They replace the recipe's, for what only a benchmark may do."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class AtAnyPrice(Cheapest):
 
 @dataclass(frozen=True)
 class ToldSpeeds(Cheapest):
-    """The least dollars a step at the price of now, and nobody has to guess or learn how long a step takes: what is
-    between this and `plain` is what not knowing costs."""
+    """The least dollars a step at the current price, with known step times: the difference to `plain` is the cost of
+    learning them."""
 
     step_s: SecondsPerStep = field(kw_only=True)
 
@@ -123,4 +124,4 @@ PROPOSED = {
         Contestant("refund_seeking", options={"placement": "refund_seeking"}),
     )
 }
-"""What could be the default: compared by `--choosing`, on moments that are not reported."""
+"""Candidates for the default: compared by `--choosing`, at start times that are not reported."""

@@ -1,8 +1,8 @@
 """The markets of the SpotTune benchmark: recorded prices of six machine types like those of the paper's Table III.
 
-Prices of 2016 are of the auction years: whoever's maximum is below the price loses the machine two minutes later.
-Prices of 2025 never cross anything, so machines are taken away by chance, at a stated rate. Billing is the paper's in
-both: by the second, and nothing at all for a machine that Amazon takes back within its first hour.
+Prices of 2016 are of the auction years: a machine whose maximum price is exceeded is preempted two minutes later.
+Prices of 2025 never cross a maximum, so machines are preempted at random, at a stated rate. Billing is the paper's in
+both: by the second, and free of charge for a machine that Amazon preempts within its first hour.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ ECUS = {
     "r4.2xlarge": 27.0,
     "m4.4xlarge": 53.5,
 }
-"""What Amazon said of their speed when it still did: EC2 compute units of the whole machine."""
+"""Their speed as Amazon used to publish it: EC2 compute units of the whole machine."""
 SLOWEST_ECUS = 6.5
 SPEED_EXPONENT = 0.7
 """Twice the units are 1.6 times the speed: in the paper's Figure 6, too, speed does not keep up with size."""
 WEEK_S = 7 * 24 * HOUR_S
-"""The first week of a recording is for choosing, the next for reporting, and so on: markets are calm for weeks and then
-wild for weeks, and both should be in either."""
+"""The first week of a recording is for tuning, the next is held out, and so on: markets are calm for weeks and then
+volatile for weeks, and both should be in either."""
 RUN_S = 36 * HOUR_S
 """A study may take so long; it ends in the week in which it began."""
 
 
 @dataclass(frozen=True)
 class Market:
-    """A recording and how often machines are taken away for reasons that are not in it."""
+    """A recording and the rate of preemptions for reasons that are not in it."""
 
     name: str
     file: str
@@ -62,7 +62,7 @@ class Market:
         return max(self.machines, key=ECUS.__getitem__)
 
     def starts(self, book: PriceBook, count: int, *, choosing: bool) -> list[float]:
-        """Moments spread evenly over the whole weeks for reporting, or over those for choosing."""
+        """Start times spread evenly over the held-out weeks, or over those for tuning."""
         begin, end = book.span()
         weeks = range(0 if choosing else 1, int((end - begin) // WEEK_S), 2)
         each_s = WEEK_S - RUN_S
@@ -98,7 +98,7 @@ def provider(
     machines: Collection[str] | None = None,
     kinds: Collection[bool] = (True, False),
 ) -> SimulatedProvider:
-    """The market as one run meets it. `machines`: only these types; `kinds`: spot, on demand or both."""
+    """The market of one run. `machines`: only these types; `kinds`: spot, on demand or both."""
     offers = [offer for offer in book if offer.spot and (machines is None or offer.machine in machines)]
     listings: list[Listing] = []
     for offer in offers:

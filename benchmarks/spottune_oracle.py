@@ -1,8 +1,8 @@
-"""Whoever knows the future: the placement that asks the market what will become of a machine before it rents it.
+"""An oracle: a placement that knows when a machine will be preempted before it rents it.
 
-It bids just enough to lose the machine late in its first hour, where prices allow that: such an hour is free. For the
-rest it takes what will really cost least a step. It lives in the benchmarks, for no policy may know what it knows; it
-bounds what refunds could bring at best, and is no optimum: it looks no further ahead than the next machine.
+It bids just enough to be preempted late in its first hour, where prices allow that: such an hour is free of charge.
+Otherwise it uses the actual cheapest step. It belongs to the benchmarks, because no policy may know the future; it
+shows what refunds could save, and is no optimum: it looks only one machine ahead.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY
 from shoestring.world.sim.workload import SecondsPerStep
 
 A_LITTLE_MORE = 1.0005
-"""What is bid above a price that is to be survived."""
+"""The margin of a bid above a price."""
 START_S = 22.0
 """Start and restore."""
 HURRY = 0.05
-"""What an hour is worth, as a share of the cheapest on-demand hour: as `cheapest_step` has it."""
+"""The value of an hour, as a share of the cheapest on-demand hour: as in `cheapest_step`."""
 BETTER = 0.9
 """A move must bring the price of a step down to this share of what staying costs."""
 LOOK_S = 1800.0
@@ -65,13 +65,13 @@ class Oracle:
             yield from self._look(state, LeaseId(event.name.removeprefix(LOOK)))
 
     def _give_back(self, state: RunView) -> Iterator[d.Decision]:
-        """Used machines, unless waiting for their revocation makes them free."""
+        """Releases used machines, unless waiting for their preemption makes them free of charge."""
         for lease in [state.leases[lease_id] for lease_id in state.idle]:
             if lease.idle_since != lease.granted_at and not self._will_be_free(lease):
                 yield d.ReleaseLease(lease=lease.id, why="its work is done or goes on elsewhere")
 
     def _look(self, state: RunView, lease_id: LeaseId) -> Iterator[d.Decision]:
-        """Is there something better now for whoever pays for a machine?"""
+        """Is there a better machine now for a trial on a paid one?"""
         for segment in state.segments_on(lease_id):
             job, lease = state.jobs[segment.job], state.leases[lease_id]
             best = self._best(state, job)
@@ -91,7 +91,7 @@ class Oracle:
         return min(stays, key=lambda stay: stay.usd_per_step, default=None)
 
     def _bids(self, offer: Offer, now: float) -> list[float | None]:
-        """A little above now's price and above each higher one of the hour to come; and what is usual, no maximum."""
+        """Just above the current price and above each higher one of the next hour; and no maximum, the default."""
         if not offer.spot:
             return [None]
         trace = self.provider.book.trace(offer)

@@ -1,4 +1,4 @@
-"""Pictures like the paper's Figures 7, 8 and 9, of our own studies: one PNG."""
+"""Plots like the paper's Figures 7, 8 and 9, with our studies: one PNG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the studies of the SpotTune benchmark come to: means, ratios, and the promised rows."""
+"""The results of the SpotTune benchmark: means, ratios, and the rows with goals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.spottune_contestants import (
 )
 
 SHORT, WHOLE = 0.7, 1.0
-"""The two thetas that everybody is compared at."""
+"""The two thetas at which all are compared."""
 
 
 class Scores:
@@ -39,7 +39,7 @@ class Scores:
         return found if task is None else [outcome for outcome in found if outcome.task == task]
 
     def lines(self, market: str) -> list[tuple[str, float]]:
-        """Everybody who competed there at one of the two thetas."""
+        """All contestants there at one of the two thetas."""
         return [(name, theta) for where, name, theta in self._by if where == market and theta in (SHORT, WHOLE)]
 
     def thetas(self, market: str) -> list[float]:
@@ -115,7 +115,7 @@ def _worst(name: str, ratios: dict[str, float], told: str) -> Row:
 
 
 def beside(scores: Scores, outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    """What the paper claims, and what nobody promised but everybody asks."""
+    """The paper's claims, and rows without goals."""
     most = max(outcome.usd for outcome in scores.of("2016", CHEAPEST_SPOT, WHOLE))
     told = f"the dollars of all studies together: whoever is never outbid paid up to ${most:.2f} for one"
     yield Row(

@@ -1,9 +1,9 @@
-"""The workloads of the SpotTune benchmark: real learning curves, stretched to trials of hours.
+"""The workloads of the SpotTune benchmark: real learning curves, scaled to trials of hours.
 
 The six workloads of the paper's Table II were trained once, here, sixteen configurations each. Those trainings took
-seconds a step; a trial of the benchmark is to take hours, as the paper's do. So the median trial takes four hours on
-the slowest machine, the others in the proportions that were measured, and every recorded step is cut into six, which
-report what lies on the line between: a step must be shorter than the notice of a revocation, or each would be lost.
+seconds a step; a trial of the benchmark takes hours, as the paper's do. So the median trial takes four hours on the
+slowest machine, the others in measured proportion, and every recorded step is divided into six with interpolated
+values: a step must be shorter than a preemption notice, or each would be lost.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PARTS = 6
 MEDIAN_TRIAL_S = 4 * HOUR_S
 """On the slowest machine."""
 PAIR_SPREAD = 0.05
-"""How far a trial's time per step on a machine is off what the sizes of both say, as a standard deviation: the paper
-saw less than 0.1."""
+"""The standard deviation of the step time of a trial on a machine around what their sizes predict: below 0.1 in the
+paper."""
 METRIC = "value"
 
 

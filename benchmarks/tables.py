@@ -1,4 +1,4 @@
-"""The tables of recorded learning curves there are, which of them are for choosing, and how each is read.
+"""The tables of recorded learning curves, which of them are for tuning, and how each is read.
 
 The tables are not part of the project: they are read from the folder in SHOESTRING_DATA, else from ../shared/data.
 """
@@ -37,7 +37,7 @@ TASKSET = (
 LCBENCH = (3945, 34539, 146212, 167149, 167190, 168335, 189354)
 
 CHOOSING = (*(f"taskset/{task}" for task in TASKSET[:2]), *(f"lcbench/{task}" for task in LCBENCH[:2]))
-"""The only tasks on which anything may be chosen or tuned."""
+"""The only tasks on which anything may be tuned."""
 REPORTING = (
     *(f"taskset/{task}" for task in TASKSET[2:]),
     *(f"lcbench/{task}" for task in LCBENCH[2:]),

@@ -1,9 +1,8 @@
-"""Our Parzen estimator against Optuna's TPESampler and against chance: how good, and how much CPU a suggestion takes.
+"""Our Parzen estimator against Optuna's TPESampler and random search: regret, and CPU time of a suggestion.
 
-One trial follows the other, each trained to its end: only what the samplers draw differs. Ten trials are drawn at
-random first, by all of them. Regret is 0 at the best there is and 1 at what the best quarter of random configurations
-reach; a ratio is that of mean regrets, over the tasks as a geometric mean. Recorded tables are left out where they are
-not to be had.
+Trials are sequential, each trained to its end: only the samplers differ. The first ten trials are random for all.
+Regret is 0 at the optimum and 1 at what the best quarter of random configurations reach; a ratio is that of mean
+regrets, over the tasks as a geometric mean. Recorded tables are left out where they are not available.
 """
 
 from __future__ import annotations
@@ -33,11 +32,12 @@ class Task:
     name: str
     space: Space
     make: Callable[[], Callable[[Config], float]]
-    """A function to be minimized, its regret; anew for every run, because a table remembers who was looked up."""
+    """A function to be minimized, its regret; new for every run, because a table remembers which configurations are
+    taken."""
 
 
 Sampler = Callable[[Space, int], Iterator[tuple[Config, Callable[[float], None]]]]
-"""(space, seed) -> configurations without end, each with the way to tell what it came to."""
+"""(space, seed) -> endless configurations, each with a callback for its result."""
 
 
 # -- samplers ----------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def recorded() -> list[Task]:
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
 def run(sampler: Sampler, task: Task, seed: int, trials: int) -> tuple[float, float]:
-    """The least regret of a study, and the CPU seconds of drawing and telling after the random ones."""
+    """The least regret of a study, and the CPU seconds of ask and tell after the random trials."""
     function, best, cpu_s = task.make(), math.inf, 0.0
     draws = sampler(task.space, seed)
     for number in range(trials):

@@ -1,10 +1,10 @@
-"""A network trained for real over hyper-parameters, machines and parts of the data, against an exhaustive sweep.
+"""A network trained for real over hyperparameters, machines and data fractions, against an exhaustive sweep.
 
     python -m benchmarks.trimmed_for_real [--quick] [--json FILE]
 
-`examples/workloads/trimmed.py`, as processes of this computer that play machines of three types, under a limit on the
-cost and one on the time of a run on all of the data. The sweep trains every configuration on all of the data; what it
-measured is what the other one's recommendation is judged by. `--quick` sweeps a part of the space.
+`examples/workloads/trimmed.py`, as processes of this computer that emulate machines of three types, under constraints
+on the cost and the time of a run on all of the data. The sweep trains every configuration on all of the data; its
+measurements score the recommendation of `trimtuner`. `--quick` sweeps a part of the space.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoestring.worker.loading import load_function
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "workloads"
 TRIALS, QUICK_TRIALS = 20, 8
 GOAL = 0.95
-"""Of the best accuracy that keeps the limits."""
+"""Of the best accuracy that satisfies the constraints."""
 SPEEDUP = 600
 """Of the market's clock: an hour of it takes six seconds."""
 

@@ -1,4 +1,4 @@
-"""What it costs to find a good candidate that keeps a limit, with sub-samples and without, on recorded tables.
+"""What it costs to find a good candidate under a constraint, with data fractions and without, on recorded tables.
 
     python -m benchmarks.trimtuner [--quick] [--json FILE] [--plot FILE]
 
@@ -24,16 +24,16 @@ from shoestring.errors import DataError
 
 SEEDS, QUICK_SEEDS = 20, 3
 BUDGET_LIMITS = 25.0
-"""A run is over when it has spent this many times the limit, or after MAX_EVALUATIONS."""
+"""A run ends when it has spent this many times the limit, or after MAX_EVALUATIONS."""
 MAX_EVALUATIONS = 160
-"""Enough to spend nearly all of the budget also by small runs: money is what is counted."""
+"""Enough to spend nearly all of the budget also with small fractions: money is what counts."""
 OTHER_LIMITS = (0.5, 0.7, 1.5)
 QUICK_TABLES = ("rnn", "mnist/epochs")
 PAPERS_EVALUATIONS = 48
-"""As in the paper, on whose tables its own methods play: four first runs and 44 more."""
+"""As in the paper, for its own methods on its tables: four initial runs and 44 more."""
 SLOW = ("optuna_gp", "botorch")
 SLOW_SEEDS = 5
-"""Of peers that take about a second to think: a look, on the paper's tables only, with as many evaluations."""
+"""Of peers that take about a second per suggestion: on the paper's tables only, with as many evaluations."""
 PROCESSES = 2
 
 Task = tuple[Table, str, Sequence[int]]
@@ -50,7 +50,7 @@ def tasks(tables: Sequence[Table], methods: Sequence[str], seeds: int) -> Iterat
 
 
 def plays(method: str, table: Table) -> bool:
-    """Other limits are asked of two methods only."""
+    """Other limits are used with two methods only."""
     if method in (*SLOW, *ON_THE_PAPERS_TABLES):
         return table.family == "trimtuner"
     return table.family != "limits" or method in (DEFAULT, "eic")
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def runs(tables: Sequence[Table], methods: Sequence[str], seeds: int) -> dict[tuple[str, str], list[Curve]]:
-    """Of every table and method that plays on it, in the order of the tables and the methods."""
+    """Of every table and its methods, in the order of the tables and the methods."""
     curves: dict[tuple[str, str], list[Curve]] = {
         (table.name, method): [] for table in tables for method in methods if plays(method, table)
     }

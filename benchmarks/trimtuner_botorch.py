@@ -30,7 +30,7 @@ class BotorchSearch(MeasuredBest):
         return Ask(left[self._most_promising(left)], self.full)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:
-        """As for Optuna: no result is as bad as the worst; killed is taken for twice the limit."""
+        """As for Optuna: no result counts as the worst; killed counts as twice the limit."""
         super().tell(candidate, fraction, seen)
         sign = 1 if self.table.direction == "maximize" else -1
         objective = sign * seen.objective

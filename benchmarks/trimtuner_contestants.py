@@ -1,4 +1,4 @@
-"""Who plays on the tables: the optimiser of this project by each of its methods, and peers where they are installed."""
+"""The contestants: the optimizer of this project with each of its methods, and peers where they are installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shoestring.space.constraints import COST, Constraint
 
 
 class Ours:
-    """The ask/tell optimiser, which knows prices and has to learn times."""
+    """The ask-and-tell optimizer, with known prices and unknown times."""
 
     def __init__(self, table: Table, seed: int, method: str | Method) -> None:
         self.table = table
@@ -70,7 +70,7 @@ ON_THE_PAPERS_TABLES = (
 
 
 def contestants() -> dict[str, Callable[[Table, int], Player]]:
-    """Each makes a player of a table and a seed."""
+    """Each makes a method for a table and a seed."""
     found: dict[str, Callable[[Table, int], Player]] = {
         method: partial(Ours, method=method) for method in (*EVERYWHERE, *ON_THE_PAPERS_TABLES)
     }

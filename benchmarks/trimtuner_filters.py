@@ -1,4 +1,5 @@
-"""Which candidates are worth a close look: TrimTuner's filters on its RNN table, like Figures 3 and 4 and Table IV.
+"""Filters, which select the candidates for the acquisition function: TrimTuner's on its RNN table, like Figures 3 and 4
+and Table IV.
 
     python -m benchmarks.trimtuner_filters [--quick] [--json FILE] [--plot FILE]
 
@@ -43,7 +44,7 @@ COMPARED: Mapping[str, Callable[[], Method]] = {
     "dt_cea_20": lambda: TrimTunerDt(ByCea(0.20)),
 }
 Task = tuple[Table, str, int, int]
-"""The table, who plays, the seed, and how many evaluations."""
+"""The table, the contestant, the seed, and the number of evaluations."""
 Run = tuple[Curve, float]
 """With the CPU seconds of an evaluation, nearly all of which is the ask."""
 

@@ -1,4 +1,4 @@
-"""Methods that run full sizes only and recommend the best that they measured: random search, and Optuna's samplers."""
+"""Methods with full runs only that recommend their best measurement: random search, and Optuna's samplers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 START_RUNS = 4
-"""Full runs drawn at random before a model is asked: as many as the paper gives EIc."""
+"""Random full runs before a model is used: as many as the paper gives EIc."""
 
 
 class MeasuredBest:
-    """What was seen of full runs, and the best feasible one of it."""
+    """The full runs so far, and the best feasible one."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -53,7 +53,7 @@ class RandomSearch(MeasuredBest):
 
 
 class OptunaSearch(MeasuredBest):
-    """A sampler of Optuna, told of the limit as its constraint."""
+    """An Optuna sampler, with the limit as its constraint."""
 
     def __init__(self, table: Table, seed: int, sampler: str) -> None:
         import optuna
@@ -66,8 +66,8 @@ class OptunaSearch(MeasuredBest):
         self.running: Any = None
 
     def ask(self) -> Ask | None:
-        """Its suggestion becomes the nearest candidate that was not run yet, which it then sees as a trial of its own:
-        a table has no more to say about a candidate after one run."""
+        """Its suggestion becomes the nearest candidate that was not run yet, which it then sees as its trial: a table
+        has only one result of a candidate."""
         left = self.unseen()
         if not left:
             return None
@@ -80,7 +80,7 @@ class OptunaSearch(MeasuredBest):
         return Ask(candidate, self.full)
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None:
-        """A run without a result is as bad as the worst seen; killed, it broke the limit by an unknown amount: by 1."""
+        """A run without a result counts as the worst seen; killed, it violated the limit by an unknown amount: by 1."""
         super().tell(candidate, fraction, seen)
         self.running.set_user_attr("over", [1.0 if seen.killed else seen.usd / self.table.limit_usd - 1])
         value = seen.objective

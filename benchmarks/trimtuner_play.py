@@ -1,9 +1,9 @@
-"""One run of a method on a table, what it is worth, and what a mean of runs costs until it stays good.
+"""One run of a method on a table, its score, and what a mean of runs costs until it stays good.
 
-Money is counted for every evaluation, also the first ones; a run whose bill gets to the limit is killed there, whoever
-asked for it, or sooner if its method gives it up. After every evaluation the method names the candidate it would use,
-which is scored twice: as the paper does (`accuracy_c`), where a pick slightly too dear can beat the feasible optimum,
-and strictly.
+Money is counted for every evaluation, also the initial ones; a run whose bill reaches the limit is killed there, for
+every method, or sooner if its method ends it. After every evaluation the method recommends a candidate, which is scored
+twice: as in the paper (`accuracy_c`), where a slightly too expensive candidate can beat the feasible optimum, and
+strictly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.trimtuner_tables import Numbers, Table
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a method is told of a run that it asked for."""
+    """The result of a run that a method requested."""
 
     objective: float
     """NaN if the run was killed or diverged."""
@@ -30,19 +30,19 @@ class Evaluation:
 
 
 class Ask(NamedTuple):
-    """A run that a method asks for."""
+    """A run that a method requests."""
 
     candidate: int
     fraction: int
     most_usd: float = math.inf
-    """Kill it where its bill gets here, if that is before the limit."""
+    """Kill it where its bill reaches this, if that is before the limit."""
 
 
 class Player(Protocol):
     """A method at work on one table. Candidates and fractions are places in the table."""
 
     def ask(self) -> Ask | None:
-        """What to run next; None where nothing is left to learn."""
+        """The next run; None if there is none left."""
 
     def tell(self, candidate: int, fraction: int, seen: Evaluation) -> None: ...
 
@@ -59,7 +59,7 @@ class Curve:
     strict: Numbers
     accuracy_c: Numbers
     measured_infeasible: int
-    """How often it recommended a candidate whose full run it had seen break the limit."""
+    """How often it recommended a candidate whose full run was measured to violate the limit."""
 
 
 def play(table: Table, player: Player, budget_usd: float, max_evaluations: int) -> Curve:
@@ -85,7 +85,7 @@ def play(table: Table, player: Player, budget_usd: float, max_evaluations: int) 
 
 
 def evaluate(table: Table, asked: Ask) -> Evaluation:
-    """Look it up; whoever would pay more than the limit pays the limit, and learns no more than that."""
+    """Look it up; a run that would cost more than the limit costs the limit, and has no other result."""
     place = asked.candidate, asked.fraction
     usd, most = float(table.usd[place]), min(table.limit_usd, asked.most_usd)
     if usd > most:
@@ -95,14 +95,14 @@ def evaluate(table: Table, asked: Ask) -> Evaluation:
 
 
 def strict(table: Table, candidate: int | None) -> float:
-    """Quality of the full run against the feasible optimum; infeasible is worth nothing, as is no recommendation."""
+    """Quality of the full run against the feasible optimum; zero if infeasible, or without a recommendation."""
     if candidate is None or not table.feasible[candidate]:
         return 0.0
     return float(table.quality[candidate]) / table.optimum
 
 
 def accuracy_c(table: Table, candidate: int | None) -> float:
-    """Quality against the feasible optimum, reduced by as much as the limit is broken.  Paper: TrimTuner Eq. 7."""
+    """Quality against the feasible optimum, reduced by as much as the limit is violated.  Paper: TrimTuner Eq. 7."""
     if candidate is None:
         return 0.0
     kept = min(1.0, table.limit_usd / float(table.usd[candidate, -1]))
@@ -110,9 +110,9 @@ def accuracy_c(table: Table, candidate: int | None) -> float:
 
 
 def mean_curve(curves: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    """Of (spent, worth) of some runs: at everything anybody had spent, their mean worth.
+    """Of (spent, score) of some runs: at every amount that any of them had spent, their mean score.
 
-    A run is worth nothing before its first evaluation ended, and what it was last worth after its end.
+    The score of a run is zero before its first evaluation ended, and its last one after its end.
     """
     runs = list(curves)
     spent = np.unique(np.concatenate([at for at, _ in runs]))

@@ -1,4 +1,4 @@
-"""From runs to rows: what each method spent until it stayed good, and how much less the default spends."""
+"""From runs to rows: what each method spent until it stayed good, and the saving of the default."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Results:
         return spent_until([(getattr(curve, axis), getattr(curve, score)) for curve in curves], level)
 
     def at_least(self, table: Table, method: str, axis: str = "usd") -> float:
-        """What all runs have spent at their ends: who is not there by then needs more than this."""
+        """What all runs have spent at their ends: a method that is not there by then needs more than this."""
         return min(float(getattr(curve, axis)[-1]) for curve in self.curves[table.name, method])
 
     def saving(self, table: Table, method: str, level: float, axis: str = "usd") -> tuple[float, str]:
-        """How many times as much another method spends as the default, and what to say of it."""
+        """How many times as much another method spends as the default, and a remark."""
         ours, theirs = (self.until(table, name, level, axis) for name in (DEFAULT, method))
         if math.isinf(ours):
             return 0.0, "the default never got there"
@@ -58,7 +58,7 @@ class Results:
 
 
 def promised(results: Results) -> list[Row]:
-    """The rows with goals; those of families that were not played are left out."""
+    """The rows with goals; those of families that were not run are left out."""
     rows = []
     for name, families, level, method, goal in PROMISES:
         savings = {table.name: results.saving(table, method, level) for table in results.of(families)}

@@ -1,4 +1,4 @@
-"""Recorded searches with sub-samples as tables: candidate x fraction -> objective, seconds, dollars.
+"""Recorded searches with data fractions as tables: candidate x fraction -> objective, seconds, dollars.
 
 A fraction is a share of the data (TrimTuner, HyperJump's MNIST grid, LCDB) or of the epochs (the same grid,
 NAS-Bench-NLP). The tables are not part of the project: they are read from the folder in SHOESTRING_DATA, else from
@@ -23,7 +23,7 @@ from shoestring.space.space import Choice, Config, Float, Int, Space
 Numbers = NDArray[np.float64]
 
 HALVINGS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Fractions of every table whose authors did not choose some: those of HyperJump's grid."""
+"""Fractions of every table without published ones: those of HyperJump's grid."""
 PAPER_LIMITS_USD = {"rnn": 0.02, "cnn": 0.10}
 ONE_MACHINE_USD_H = 1.0
 """Where only times were recorded, on one kind of machine: the price cancels out of every ratio."""
@@ -45,9 +45,9 @@ class Table:
     """A row for each candidate, a column for each fraction; so are the seconds."""
     seconds: Numbers
     usd_per_hour: Numbers
-    """Of each candidate's machines: known before anything is run."""
+    """Of each candidate's machines: known in advance."""
     limit_usd: float
-    """A full run may cost at most this much, and is killed when its bill gets there."""
+    """A full run may cost at most this much, and is killed when its bill reaches it."""
 
     @cached_property
     def usd(self) -> Numbers:
@@ -70,7 +70,7 @@ class Table:
 
     @cached_property
     def optimum(self) -> float:
-        """The best quality that keeps the limit."""
+        """The best quality within the limit."""
         return float(self.quality[self.feasible].max())
 
     def near_the_best(self, share: float = 0.95) -> int:
@@ -119,7 +119,7 @@ def _trimtuner() -> Iterator[Table]:
 
 
 def _mnist() -> Iterator[Table]:
-    """One grid, two ways to run less: a part of the data for all 16 epochs, or all data for fewer epochs."""
+    """One grid, two kinds of fidelity: a data fraction for all 16 epochs, or all data for fewer epochs."""
     grid = _read("lc_hyperjump_mnist_grid.parquet")
     names = ("lr", "momentum", "batch_size", "weight_decay")
     grid = grid.assign(accuracy=1 - grid.test_error, epoch_share=grid.epoch / grid.epoch.max())
@@ -210,14 +210,14 @@ def _timed(
     objective: Numbers,
     seconds: Numbers,
 ) -> Table:
-    """Times on one machine, for which nobody stated a limit: the median full run, so half of the candidates keep it."""
+    """Times on one machine, without a published limit: the median full run, so half of the candidates are feasible."""
     price = np.full(len(configs), ONE_MACHINE_USD_H)
     limit_usd = float(np.median(seconds[:, -1])) * ONE_MACHINE_USD_H / 3600
     return Table(name, family, space, configs, fractions, metric, direction, objective, seconds, price, limit_usd)
 
 
 def _configs(rows: pd.DataFrame, names: Sequence[str]) -> list[Config]:
-    """As plain Python values: what a person would write into a space."""
+    """As plain Python values, as a user would write them in a space."""
     return [
         {str(name): value.item() if hasattr(value, "item") else value for name, value in row.items()}
         for row in rows[list(names)].to_dict("records")

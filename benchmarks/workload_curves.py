@@ -1,10 +1,10 @@
-"""The real learning curves of examples/workloads: every configuration trained to its end, once, and kept in a cache.
+"""The real learning curves of examples/workloads: every configuration trained to its end, once, and cached.
 
     python -m benchmarks.workload_curves             a table of final values and seconds per step
     python -m benchmarks.workload_curves --quick     one configuration of each workload
 
 Other benchmarks call `curves(workload)`, which trains what the cache does not have. A cache is void when the workload's
-file or the data change. Seconds are CPU time: what a step took by the wall says more about the neighbours.
+file or the data change. Seconds are CPU time: wall time depends on other processes.
 """
 
 from __future__ import annotations
@@ -114,8 +114,7 @@ class _Source:
 
 
 class _Stopwatch:
-    """The host of a trial that nothing interrupts and that never saves: asked at the beginning of a step, told at its
-    end."""
+    """The host of a trial that is never interrupted and never saves: it measures each step."""
 
     def __init__(self, metric: str) -> None:
         self._metric, self._began = metric, 0.0

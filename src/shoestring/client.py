@@ -28,7 +28,7 @@ AT_REST = frozenset(
     {"completed", "cancelled", "out_of_budget", "deadline_reached", "failed", "paused", "damaged"}
     | {"concluded", "parked"}  # words of services before 0.2
 )
-"""Nothing happens any more in a run of this status, unless somebody asks."""
+"""A run of this status is inactive until the user resumes it, or for good."""
 _AGAIN_S = 1.0
 _PATIENCE = 30
 """How often a broken stream is reopened without an event in between."""
@@ -83,7 +83,7 @@ class Client:
         return self._answer(_path(run, "cancel"), body={})
 
     def resume(self, run: str) -> dict[str, Any]:
-        """Go on with a run that is paused, parked or could not be started."""
+        """Resume a run that is paused, parked or could not be started."""
         return self._answer(_path(run, "resume"), body={})
 
     def wait(self, run: str, *, timeout_s: float | None = None) -> dict[str, Any]:

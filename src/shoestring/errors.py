@@ -5,7 +5,7 @@
     ├─ DataError        (ValueError)   an input file is invalid: prices, curves, tables
     ├─ MissingExtra     (ImportError)  an optional library is missing; the hint installs it
     ├─ PolicyError                     a bug in a policy: nothing of this turn was recorded or done; the run parks
-    │   └─ IllegalDecision             starts a dropped job, releases an unknown lease
+    │   └─ IllegalDecision             starts a pruned job, releases an unknown lease
     ├─ BackendError
     │   ├─ TransientError              throttled, network; the live world retries with backoff
     │   └─ PermanentError              credentials, quota, no such command; the run pauses and reports it

@@ -107,7 +107,7 @@ def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
         (["--over", "temp=", "--", "echo", "{temp}"], "--over temp lists no values"),
         (["--over", "a=1", "--over", "a=2", "--", "echo", "{a}"], "--over a is given twice"),
         (["--over", "a-b=1", "--", "echo"], "'a-b' cannot name a parameter"),
-        (["--over", "a=1", "--", "echo", "{b}"], "{b} is no parameter"),
+        (["--over", "a=1", "--", "echo", "{b}"], "{b} is not a parameter"),
         (["--over", "a=1", "--table", "t.csv", "--", "echo"], "both table and over"),
         (["--table", "t.csv", "--", "echo", "{a}"], "there is no table"),
         (["--", "echo"], "a bag needs its jobs, in over, given or table"),
@@ -147,7 +147,7 @@ def test_stop_from_another_shell_ends_all_jobs(prompt: Prompt) -> None:
     assert stopped.exit_code == 0, stopped.output
     assert "0 of 100 jobs finished" in stopped.output
     running.wait(timeout=30)
-    assert bag.refresh().status == "completed"
+    assert bag.refresh().status == "cancelled"
     assert not bag.state.segments
     pids = [int(log.read_text().split()[0]) for log in _logs(bag)]
     _until(lambda: not any(_alive(pid) for pid in pids))

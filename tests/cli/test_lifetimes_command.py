@@ -118,4 +118,4 @@ def test_bad_input_gets_a_message(prompt: Prompt, lifetimes: str, model: str) ->
     bad = prompt.write("bad.csv", "lifetime_s,taken\nlong,true\n")
     refused(prompt("lifetimes", "eval", bad), "bad.csv, line 2", "'long' is not a lifetime")
     none_taken = prompt.write("calm.csv", "lifetime_s,taken\n5,no\n6,no\n7,no\n")
-    refused(prompt("lifetimes", "fit", none_taken, "-o", "m.json"), "0 of 3 machines were taken away")
+    refused(prompt("lifetimes", "fit", none_taken, "-o", "m.json"), "0 of 3 machines were preempted")

@@ -64,7 +64,7 @@ def test_it_is_shown_as_a_table_with_its_assumptions(prompt: Prompt, spec: str) 
     assert "from 3 simulations, each on another market" in text
     assert "spot prices and preemptions are synthetic" in text
     assert "a step takes 60 s on four cores, as given" in text
-    assert "guessed: do not believe the best value" in text
+    assert "guessed: do not trust the best value" in text
     assert "next: shoestring simulate spec.yaml" in text
 
 

@@ -21,7 +21,7 @@ def sized(sampler: TrimTunerSampler):
     return objective
 
 
-def test_it_learns_from_small_fractions_and_recommends_for_all_of_the_data() -> None:
+def test_it_learns_from_small_fractions_and_recommends_for_the_full_data() -> None:
     sampler = TrimTunerSampler(seed=0, fractions=FRACTIONS)
     run = study(sampler)
     run.optimize(sized(sampler), n_trials=20)
@@ -33,7 +33,7 @@ def test_it_learns_from_small_fractions_and_recommends_for_all_of_the_data() -> 
     assert answer.config["x"] == pytest.approx(0.3, abs=0.05)
 
 
-def test_the_fraction_may_be_asked_for_before_the_parameters_or_after() -> None:
+def test_the_fraction_may_be_read_before_the_parameters_or_after() -> None:
     before, after = (TrimTunerSampler(seed=0, fractions=FRACTIONS) for _ in range(2))
     first, second = study(before), study(after)
 
@@ -46,7 +46,7 @@ def test_the_fraction_may_be_asked_for_before_the_parameters_or_after() -> None:
     assert params(first) == params(second)
 
 
-def test_what_was_enqueued_runs_on_all_of_the_data_or_on_what_it_says() -> None:
+def test_an_enqueued_trial_runs_on_the_full_data_or_on_its_own_fraction() -> None:
     sampler = TrimTunerSampler(seed=0, fractions=FRACTIONS)
     run = study(sampler)
     run.enqueue_trial({"x": 0.9})
@@ -55,14 +55,14 @@ def test_what_was_enqueued_runs_on_all_of_the_data_or_on_what_it_says() -> None:
     assert [(trial.params["x"], sampler.fraction(trial)) for trial in run.trials[:2]] == [(0.9, 1.0), (0.8, 0.25)]
 
 
-def test_without_fractions_every_trial_is_whole() -> None:
+def test_without_fractions_every_trial_uses_the_full_data() -> None:
     sampler = TrimTunerSampler(seed=0)
     run = study(sampler)
     assert sampler.fraction(run.ask()) == 1.0
     assert TrimTunerSampler(fractions=FRACTIONS).fraction(optuna.trial.FixedTrial({})) == 1.0
 
 
-def test_where_trials_share_no_parameter_they_run_on_all_of_the_data() -> None:
+def test_where_trials_share_no_parameter_they_use_the_full_data() -> None:
     sampler = TrimTunerSampler(seed=0, fractions=FRACTIONS)
     run = study(sampler)
     run.optimize(lambda trial: sampler.fraction(trial) + trial.suggest_float(f"x{trial.number}", 0, 1), n_trials=4)

@@ -16,7 +16,7 @@ from shoestring.for_optuna import TrimTunerSampler
 from tests.for_optuna.studies import FRACTIONS, branin, params, study
 
 
-def test_trials_under_way_are_taken_into_account() -> None:
+def test_running_trials_are_taken_into_account() -> None:
     space = {"x": optuna.distributions.FloatDistribution(0, 1), "y": optuna.distributions.FloatDistribution(0, 1)}
     run = study(TrimTunerSampler(seed=0))
     for _ in range(5):
@@ -45,10 +45,10 @@ def test_workers_that_share_a_storage_learn_from_each_other(tmp_path: Path) -> N
     first = workers[0].ask()
     branin(first)
     workers[0].tell(first, 1.0)
-    under_way = [worker.ask() for worker in workers]
-    values = [branin(trial) for trial in under_way]
+    pending = [worker.ask() for worker in workers]
+    values = [branin(trial) for trial in pending]
     assert values[0] != values[1]
-    for worker, trial, value in zip(workers, under_way, values, strict=True):
+    for worker, trial, value in zip(workers, pending, values, strict=True):
         worker.tell(trial, value)
     for _ in range(3):
         for worker in workers:
@@ -60,7 +60,7 @@ def test_workers_that_share_a_storage_learn_from_each_other(tmp_path: Path) -> N
     assert len(answers) == 2
 
 
-def test_a_plan_is_kept_with_its_trial_until_it_asks() -> None:
+def test_assigned_parameters_are_stored_with_the_trial_until_suggested() -> None:
     space = {"x": optuna.distributions.FloatDistribution(0, 1)}
     run = study(TrimTunerSampler(seed=0))
     first = run.ask(space)
@@ -72,7 +72,7 @@ def test_a_plan_is_kept_with_its_trial_until_it_asks() -> None:
     assert trial.suggest_float("x", 0, 1) == drawn[0]["x"]
 
 
-def test_it_can_be_pickled_and_copied_and_goes_on() -> None:
+def test_it_can_be_pickled_and_copied_and_continues() -> None:
     run = study(TrimTunerSampler(seed=0))
     run.optimize(branin, n_trials=3)
     for sampler in (pickle.loads(pickle.dumps(run.sampler)), copy.deepcopy(run.sampler)):

@@ -43,7 +43,7 @@ def distributions(draw: st.DrawFn) -> BaseDistribution:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Optuna's, of ranges that are no multiple of their step
 @given(st.dictionaries(st.text(), distributions(), max_size=4), st.randoms(use_true_random=False))
-def test_what_is_chosen_is_a_value_of_optunas_and_is_known_again(
+def test_a_chosen_value_is_a_valid_optuna_value_and_translates_back(
     space: dict[str, BaseDistribution], rng: random.Random
 ) -> None:
     translation = Translation(space)
@@ -69,7 +69,7 @@ def test_what_is_chosen_is_a_value_of_optunas_and_is_known_again(
         (FloatDistribution(1, 1), 2.0),
     ],
 )
-def test_values_outside_of_the_space_are_not_told(kind: BaseDistribution, value: object) -> None:
+def test_values_outside_of_the_space_are_skipped(kind: BaseDistribution, value: object) -> None:
     assert Translation({"x": kind}).config({"x": value}) is None
 
 
@@ -77,7 +77,7 @@ def test_a_parameter_that_is_absent_leaves_no_configuration() -> None:
     assert Translation({"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}).config({"x": 0.5}) is None
 
 
-def test_ranges_that_the_optimiser_cannot_hold_are_left_to_others() -> None:
+def test_ranges_that_the_optimizer_cannot_represent_are_left_to_others() -> None:
     assert not fits(IntDistribution(0, 2**60))
     assert not fits(FloatDistribution(0, float("inf")))
     assert fits(IntDistribution(0, 2**40))

@@ -24,7 +24,7 @@ def test_machines_are_chosen_by_size_and_gpus_cheapest_first():
     assert catalog.machines("gcp", gpus=1)[0].name == "g2-standard-4"
 
 
-def test_a_misspelt_machine_is_told_what_it_may_have_meant():
+def test_a_misspelt_machine_gets_a_did_you_mean_hint():
     with pytest.raises(SpecError, match="machine='m6i-xlrge'") as error:
         catalog.machine("aws", "m6i-xlrge")
     assert "m6i.xlarge" in error.value.hint
@@ -56,7 +56,7 @@ def test_this_machine_is_free():
     assert (here.slots, here.on_demand_usd_per_hour, here.billing, here.offer.spot) == (4, 0.0, "free", False)
 
 
-def test_what_is_ours_is_called_what_it_is():
+def test_local_machines_have_their_own_name():
     assert str(catalog.free_listing(4).offer) == "this machine"
     assert str(catalog.free_listing(4, RAY_NODE).offer) == "a Ray node"
 

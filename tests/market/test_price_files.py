@@ -81,7 +81,7 @@ def test_exact_repeats_are_dropped_and_other_products_left_out(tmp_path):
     assert read_prices(write_json(tmp_path, records)).trace(OFFER).usd_per_hour == (0.04,)
 
 
-def test_only_the_series_asked_for_are_kept(tmp_path):
+def test_only_the_selected_series_are_kept(tmp_path):
     path = write_json(tmp_path, [record(), record(zone="us-east-1b")])
     assert [offer.zone for offer in read_prices(path, zones=["us-east-1b"])] == ["us-east-1b"]
 
@@ -90,7 +90,7 @@ BAD_CSV = {
     "wrong columns": ("when,what\n1,2\n", "no column for the time; it has 'when', 'what'"),
     "no header": ("", "no column for the time; it has none at all"),
     "no price column": ("timestamp,instance_type,az,cost\n", "no column for the price"),
-    "header only": (HEAD, "holds no prices"),
+    "header only": (HEAD, "holds no matching prices"),
     "negative price": (HEAD + "2025-03-01,m5.large,us-east-1a,-0.04\n", r"line 2: price '-0.04' is not a positive"),
     "price of zero": (HEAD + "2025-03-01,m5.large,us-east-1a,0\n", "line 2: price '0' is not a positive"),
     "price not a number": (HEAD + "2025-03-01,m5.large,us-east-1a,cheap\n", "line 2: price 'cheap'"),
@@ -125,7 +125,7 @@ def test_a_bad_file_is_refused_with_its_name_and_the_place(tmp_path, wrong):
     assert "prices.csv" in str(error.value)
 
 
-def test_a_known_hole_can_be_allowed(tmp_path):
+def test_a_known_gap_can_be_allowed(tmp_path):
     path = write_csv(tmp_path, BAD_CSV["a hole"][0])
     assert len(read_prices(path, max_gap_s=10 * 86400.0).trace(OFFER).times) == 2
 
@@ -135,7 +135,7 @@ def test_a_known_hole_can_be_allowed(tmp_path):
     [
         ("p.json", b"{not json", "is not JSON"),
         ("p.json", b'{"Prices": []}', "no list 'SpotPriceHistory'"),
-        ("p.json", b'{"SpotPriceHistory": []}', "holds no prices"),
+        ("p.json", b'{"SpotPriceHistory": []}', "holds no matching prices"),
         ("p.json", b'[{"SpotPrice": "1"}]', "record 1 has no column for the time"),
         ("p.json", b"[3]", "record 1: 3 is not a record"),
         ("p.jsonl", b'{"a": 1', "line 1 is not JSON"),
@@ -144,7 +144,7 @@ def test_a_known_hole_can_be_allowed(tmp_path):
         ("p.xlsx", b"", "cannot tell the format"),
     ],
 )
-def test_what_is_no_price_file_is_refused(tmp_path, name, content, message):
+def test_a_file_without_prices_is_refused(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -152,7 +152,7 @@ def test_what_is_no_price_file_is_refused(tmp_path, name, content, message):
 
 
 @pytest.mark.parametrize("ending", [".json", ".jsonl", ".csv", ".parquet"])
-def test_a_file_that_is_not_there_or_a_folder_gives_a_sentence(tmp_path, ending):
+def test_a_missing_file_or_a_folder_is_a_clear_error(tmp_path, ending):
     with pytest.raises(DataError, match="there is no such file"):
         read_prices(tmp_path / f"absent{ending}")
     (tmp_path / f"folder{ending}").mkdir()
@@ -160,12 +160,12 @@ def test_a_file_that_is_not_there_or_a_folder_gives_a_sentence(tmp_path, ending)
         read_prices(tmp_path / f"folder{ending}")
 
 
-def test_the_product_that_is_missing_is_named_with_those_there(tmp_path):
+def test_a_missing_product_is_named_with_those_present(tmp_path):
     with pytest.raises(DataError, match="it has Windows but not Linux/UNIX"):
         read_prices(write_json(tmp_path, [record(product="Windows")]))
 
 
-def test_parquet_without_pyarrow_names_the_line_to_type(tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_names_the_install_command(tmp_path, monkeypatch):
     def missing(module, extra):
         raise MissingExtra(module, hint=f"pip install 'shoestring[{extra}]'")
 

@@ -28,7 +28,7 @@ def test_a_series_that_starts_too_late_says_when_it_starts(trace):
     assert "start the run later" in error.value.hint
 
 
-def test_a_history_ends_at_the_moment_asked_about(trace):
+def test_a_history_ends_at_the_requested_time(trace):
     history = trace.history(299.0)
     assert (history.times, history.usd_per_hour, history.until) == ((0.0, 100.0), (0.1, 0.4), 299.0)
     assert trace.history(-1.0).times == ()
@@ -53,12 +53,12 @@ def test_the_mean_is_weighted_by_time(trace):
 @pytest.mark.parametrize(
     ("times", "prices"), [((), ()), ((1.0, 1.0), (0.1, 0.2)), ((2.0, 1.0), (0.1, 0.2)), ((1.0,), ())]
 )
-def test_what_is_no_series_is_refused(spot, times, prices):
+def test_an_invalid_series_is_refused(spot, times, prices):
     with pytest.raises(DataError):
         PriceTrace(spot, times, prices)
 
 
-def test_on_demand_costs_what_the_listing_says():
+def test_on_demand_has_the_price_of_the_listing():
     listing = catalog.listing(catalog.machine("aws", "m6i.xlarge"), "us-east-1a", spot=False)
     book = PriceBook({}, [listing])
     assert book.usd_per_hour(listing.offer, 1.7e9) == 0.192

@@ -34,7 +34,7 @@ def crossing(spot_listing):
     return PriceCrossing(PriceBook({spot_listing.offer: trace}), [spot_listing])
 
 
-def test_a_price_above_the_maximum_gives_notice_there_and_takes_the_machine_two_minutes_later(crossing, spot):
+def test_a_price_above_the_maximum_gives_notice_and_revokes_two_minutes_later(crossing, spot):
     assert crossing.revoked_at(LeaseId("l0"), spot, 0.0, 0.10) == 500.0 + 120.0
     assert crossing.revoked_at(LeaseId("l0"), spot, 950.0, 0.10) == 2000.0 + 120.0
 
@@ -44,7 +44,7 @@ def test_without_a_maximum_the_on_demand_price_is_the_limit(crossing, spot):
     assert crossing.revoked_at(LeaseId("l0"), spot, 0.0, 0.50) == math.inf
 
 
-def test_nothing_takes_an_on_demand_machine(crossing):
+def test_an_on_demand_machine_is_never_revoked(crossing):
     causes = [
         crossing,
         DrawnLifetimes(ExponentialLifetime(1.0)),
@@ -79,7 +79,7 @@ def survivors(ages, at_s):
     return sum(age >= at_s for age in ages) / len(ages)
 
 
-def test_googles_machines_die_young_or_at_the_wall():
+def test_googles_machines_are_preempted_young_or_at_the_limit():
     ages = [GooglePreemptible().sample(generator("google", n)) for n in range(5000)]
     assert max(ages) == 24 * HOUR
     assert survivors(ages, HOUR) == pytest.approx(0.84, abs=0.02)
@@ -102,7 +102,7 @@ def test_googles_machines_are_like_those_of_2019(real_data):
         assert survivors(ages, hour * HOUR) == pytest.approx(share, abs=0.05)
 
 
-def test_a_shock_takes_its_share_of_a_zone_at_one_moment(spot):
+def test_a_shock_revokes_its_share_of_a_zone_at_once(spot):
     shocks = ZoneShocks(rate_per_hour=0.1, share=0.4, seed=5)
     gone = [shocks.revoked_at(lease, spot, 0.0, None) for lease in LEASES]
     first = min(gone)
@@ -123,14 +123,14 @@ def test_shocks_come_at_their_rate_and_zones_do_not_share_them(spot):
     assert shocks.revoked_at(LeaseId("l0"), elsewhere, 0.0, None) != shocks.revoked_at(LeaseId("l0"), spot, 0.0, None)
 
 
-def test_shocks_can_be_asked_about_in_any_order(spot):
+def test_shocks_are_the_same_in_any_order_of_queries(spot):
     one, two = ZoneShocks(0.2, 0.5, seed=9), ZoneShocks(0.2, 0.5, seed=9)
     forward = [one.revoked_at(lease, spot, n * 977.0, None) for n, lease in enumerate(LEASES[:200])]
     backward = [two.revoked_at(lease, spot, n * 977.0, None) for n, lease in reversed(list(enumerate(LEASES[:200])))]
     assert forward == backward[::-1]
 
 
-def test_a_machine_goes_when_availability_ends(spot):
+def test_a_machine_is_revoked_when_availability_ends(spot):
     stock = Availability({spot: [(0.0, 100.0, 1), (100.0, 200.0, 0), (200.0, 400.0, 1)]})
     assert [stock.available(spot, at) for at in (-1, 0, 99, 100, 250, 400)] == [False, True, True, False, True, False]
     assert stock.revoked_at(LeaseId("l0"), spot, 10.0, None) == 100.0
@@ -138,7 +138,7 @@ def test_a_machine_goes_when_availability_ends(spot):
     assert stock.revoked_at(LeaseId("l0"), spot, 250.0, None) == 400.0
 
 
-def test_a_falling_count_takes_some_and_not_others(spot):
+def test_a_falling_count_revokes_some_and_not_others(spot):
     stock = Availability({spot: [(0.0, 100.0, 16), (100.0, 200.0, 4), (200.0, 300.0, 0)]})
     gone = [stock.revoked_at(lease, spot, 0.0, None) for lease in LEASES]
     assert set(gone) == {100.0, 200.0}
@@ -207,5 +207,5 @@ def test_bad_availability_files_are_refused(tmp_path):
         read_availability(runs, index, start=0.0)
 
 
-def test_the_catalogue_warns_as_providers_do():
+def test_the_catalogue_has_the_notice_times_of_the_providers():
     assert {p: catalog.NOTICE_S[p] for p in ("aws", "gcp", "azure")} == {"aws": 120.0, "gcp": 30.0, "azure": 30.0}

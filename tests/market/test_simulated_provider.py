@@ -27,7 +27,7 @@ def provider(listing, prices=((0.0,), (0.05,)), revoker=None, **more):
     return SimulatedProvider([listing], book, revoker or Never(), **more)
 
 
-def test_a_machine_comes_up_after_the_provisioning_time(spot_listing):
+def test_a_machine_starts_after_the_provisioning_time(spot_listing):
     exact = provider(spot_listing, provision_s=40.0, provision_spread=0.0)
     assert exact.grant(request(spot_listing.offer), 100.0) == Grant(at=140.0)
     varied = provider(spot_listing, provision_s=40.0, provision_spread=0.25)
@@ -72,7 +72,7 @@ def test_a_notice_comes_the_listings_time_before_the_end(spot_listing):
     assert sudden.revocation(LeaseId("l0"), spot_listing.offer, 50.0, None) == (50.0, 80.0)
 
 
-def test_a_legacy_preemptible_machine_lives_24_hours_at_most_and_is_billed_for_them():
+def test_a_legacy_preemptible_machine_ends_after_24_hours_and_is_billed_for_them():
     listing = catalog.listing(
         catalog.machine("gcp", "n1-highcpu-16"), "us-central1-c", spot=True, legacy_preemptible=True
     )
@@ -82,7 +82,7 @@ def test_a_legacy_preemptible_machine_lives_24_hours_at_most_and_is_billed_for_t
     assert cloud.bill(listing.offer, None, 100.0, gone_at, "revoked").charged_usd == pytest.approx(24 * 0.15)
 
 
-def test_a_crossing_is_not_told_of_before_it_happens(spot_listing):
+def test_a_price_crossing_is_not_revealed_before_it_happens(spot_listing):
     prices = ((0.0, 5000.0), (0.05, 1.0))
     book = PriceBook({spot_listing.offer: PriceTrace(spot_listing.offer, *prices)})
     cloud = SimulatedProvider([spot_listing], book, PriceCrossing(book, [spot_listing]))
@@ -97,7 +97,7 @@ def test_an_interruption_in_the_first_hour_is_refunded(spot_listing):
     assert (bill.charged_usd, bill.refunded_usd) == (0.0, pytest.approx(0.025))
 
 
-def test_every_answer_follows_from_the_seed_and_the_lease():
+def test_every_response_follows_from_the_seed_and_the_lease():
     def answers(seed):
         cloud = SimulatedProvider.modern(seed=seed, denial_share=0.3)
         offers = [item.offer for item in cloud.listings]
@@ -125,7 +125,7 @@ def test_one_line_gives_a_whole_market():
     assert len(gone) == len(cloud.listings) / 2  # every spot machine some day, no on-demand machine ever
 
 
-def test_this_machine_is_free_at_once_and_for_ever():
+def test_this_machine_is_free_at_once_and_never_revoked():
     cloud = SimulatedProvider.free(slots=2)
     (here,) = cloud.listings
     assert cloud.grant(request(here.offer), 7.0) == Grant(at=7.0)
@@ -149,7 +149,7 @@ def write(tmp_path, machine="m5.large", zone="us-east-1a"):
     return path
 
 
-def test_a_price_file_makes_a_market_with_on_demand_twins(tmp_path):
+def test_a_price_file_gives_a_market_with_on_demand_offers(tmp_path):
     cloud = SimulatedProvider.from_prices(write(tmp_path))
     spot, on_demand = cloud.listings
     assert (spot.offer.spot, on_demand.offer.spot) == (True, False)
@@ -160,7 +160,7 @@ def test_a_price_file_makes_a_market_with_on_demand_twins(tmp_path):
     assert gone == (cloud.end, cloud.end + 120.0)  # 0.20 is above on-demand
 
 
-def test_a_price_file_is_read_once_until_it_is_written_anew(tmp_path):
+def test_a_price_file_is_cached_until_it_changes(tmp_path):
     path = write(tmp_path)
     first, second = (SimulatedProvider.from_prices(path, seed=seed) for seed in (0, 1))
     offer = first.listings[0].offer
@@ -185,7 +185,7 @@ def test_offers_that_are_not_for_sale_and_impossible_settings_are_refused(spot_l
         SimulatedProvider.modern(interruptions_per_hour=-1.0)
 
 
-def test_on_a_preemptible_market_there_is_one_price_and_nobody_outlives_a_day() -> None:
+def test_on_a_preemptible_market_there_is_one_price_and_no_machine_outlives_a_day() -> None:
     market = make_market("preemptible", machines=["n1-highcpu-4"], zones=["us-east1-b"])
     provider = market.open()
     spot, kept = (next(x for x in provider.listings if x.offer.spot is revocable) for revocable in (True, False))
@@ -202,6 +202,6 @@ def test_on_a_preemptible_market_there_is_one_price_and_nobody_outlives_a_day() 
 
 
 @pytest.mark.parametrize("price_share", [0.0, -1.0, 1.5])
-def test_a_price_above_the_on_demand_price_is_no_bargain(price_share: float) -> None:
+def test_a_price_share_above_one_is_refused(price_share: float) -> None:
     with pytest.raises(SpecError, match="price_share"):
         make_market("preemptible", price_share=price_share).open()

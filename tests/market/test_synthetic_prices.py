@@ -60,7 +60,7 @@ def modern():
     return figures(synthetic.modern(LISTINGS, seed=1, start=0.0, days=31), ON_DEMAND)
 
 
-def test_the_auction_market_has_the_figures_it_promises(auction):
+def test_the_auction_market_has_its_documented_statistics(auction):
     assert auction["gap_s"] == pytest.approx(193, rel=0.1)
     assert 0.10 < auction["level"] < 0.20
     assert 0.003 < auction["move"] < 0.012
@@ -69,7 +69,7 @@ def test_the_auction_market_has_the_figures_it_promises(auction):
     assert 5 < auction["highest"] <= 10.001
 
 
-def test_the_modern_market_has_the_figures_it_promises(modern):
+def test_the_modern_market_has_its_documented_statistics(modern):
     assert modern["gap_s"] == pytest.approx(24300, rel=0.1)
     assert modern["level"] == pytest.approx(0.377, rel=0.1)
     assert modern["move"] == pytest.approx(0.003, rel=0.3)
@@ -120,6 +120,6 @@ def test_a_pinned_series_stays_what_it_was():
     assert (LISTINGS[0].offer.machine, trace.usd_per_hour[:2]) == ("t3.nano", (0.001371, 0.001367))
 
 
-def test_no_days_are_no_market():
+def test_zero_days_are_refused():
     with pytest.raises(SpecError, match="days=0"):
         synthetic.auction(LISTINGS, days=0)

@@ -45,7 +45,7 @@ def test_no_invoice_exceeds_the_worst_case_known_before(lease, name, cause):
 
 
 @given(leases(), st.sampled_from(RULES))
-def test_the_bound_holds_for_a_machine_that_comes_up_late(lease, name):
+def test_the_bound_holds_for_a_machine_that_starts_late(lease, name):
     times, path, ceiling, asked, granted, ended, until = lease
     rule = billing_rule(name)
     worst = rule.worst_usd(asked, known(times, path, asked), asked, until, ceiling)
@@ -85,6 +85,6 @@ def test_the_bound_of_a_lease_half_way(name, expected):
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("held_s", [10.0, 100.0, 4000.0])
-def test_a_machine_yet_to_be_rented_is_expected_to_cost_what_its_invoice_will_say(name, held_s):
+def test_the_bill_of_a_new_lease_is_that_of_its_invoice(name, held_s):
     invoice = billing_rule(name).charge(0.0, held_s, known([0.0], [2.0], math.inf), "released")
     assert new_lease_usd(name, held_s, 2.0) == pytest.approx(invoice.charged_usd)

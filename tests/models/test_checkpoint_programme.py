@@ -52,7 +52,7 @@ def fixed_interval_s(lifetimes: SurvivalTable, work_s: float, every_s: float, co
 
 
 def saves_s(schedule: CheckpointSchedule, work_s: float, age_s: float = 0.0) -> tuple[float, ...]:
-    """Seconds of work after which to save while the machine runs; ends where the work is done or the machine released."""
+    """Seconds of work after which to save while the machine runs; ends where it is done or released."""
     saves: list[float] = []
     done_s, age = 0.0, age_s
     while work_s - done_s > 1e-6:
@@ -66,7 +66,7 @@ def saves_s(schedule: CheckpointSchedule, work_s: float, age_s: float = 0.0) -> 
 
 
 @pytest.mark.parametrize(("work_h", "age_h"), [(12.0, 0.0), (6.0, 8.0), (6.0, 21.0), (1.0, 0.0)])
-def test_what_it_expects_is_the_mean_of_many_jobs_played_by_it(work_h: float, age_h: float) -> None:
+def test_the_expected_time_is_the_mean_of_many_simulated_jobs(work_h: float, age_h: float) -> None:
     rng = np.random.default_rng(3)
     jobs = [played_s(rng, DAY, work_h * HOUR_S, age_h * HOUR_S) for _ in range(3000)]
     error = 4 * np.std(jobs) / np.sqrt(len(jobs)) + 60.0
@@ -82,21 +82,21 @@ def test_without_memory_no_fixed_interval_is_better(mean_h: float, every_h: floa
     assert programme.seconds(4 * HOUR_S) <= fixed_interval_s(lifetimes, 4 * HOUR_S, every_s, COSTS) * 1.002
 
 
-def test_without_memory_it_saves_about_as_often_as_young_and_daly_say() -> None:
+def test_without_memory_the_interval_is_about_that_of_young_and_daly() -> None:
     mean_s = 10 * HOUR_S
     lifetimes = SurvivalTable.of(Exponential(scale_s=mean_s), until_s=30 * HOUR_S)
     gaps = np.diff((0.0, *saves_s(solve(lifetimes, 12 * HOUR_S, COSTS), 12 * HOUR_S)))
     assert np.mean(gaps) == pytest.approx(young_daly_s(60.0, mean_s), rel=0.15)
 
 
-def test_saves_are_frequent_on_a_new_machine_and_rare_on_one_that_has_proved_itself() -> None:
+def test_saves_are_frequent_on_a_new_machine_and_rare_on_an_older_one() -> None:
     new, proved = saves_s(DAY, 12 * HOUR_S, 0.0), saves_s(DAY, 12 * HOUR_S, 6 * HOUR_S)
     assert new[0] < 0.5 * proved[0]
     gaps = np.diff((0.0, *new))
     assert (np.diff(gaps) >= -DAY.quantum_s).all()
 
 
-def test_it_saves_before_the_wall_and_gives_the_machine_up_there() -> None:
+def test_it_saves_before_the_limit_and_releases_the_machine_there() -> None:
     saves = saves_s(DAY, 12 * HOUR_S, 20 * HOUR_S)
     at_the_wall_s = 20 * HOUR_S + saves[-1] + len(saves) * COSTS.save_s
     assert 23.5 * HOUR_S < at_the_wall_s <= 24 * HOUR_S
@@ -108,20 +108,20 @@ def test_a_short_job_on_a_safe_machine_is_not_saved_at_all() -> None:
 
 
 @given(work_h=st.floats(0.2, 12), age_h=st.floats(0, 24))
-def test_saving_is_never_worse_than_starting_again_from_nothing(work_h: float, age_h: float) -> None:
+def test_saving_is_never_worse_than_starting_from_scratch(work_h: float, age_h: float) -> None:
     without = makespan_s(LIVES, work_h * HOUR_S, age_s=age_h * HOUR_S, restart_s=COSTS.restart_s)
     assert DAY.seconds(work_h * HOUR_S, age_h * HOUR_S) <= without + DAY.quantum_s
 
 
 @given(save_s=st.floats(0, 900), restart_s=st.floats(0, 900), work_h=st.floats(0.1, 30))
 @settings(max_examples=15, deadline=None)
-def test_the_work_itself_is_the_least_it_can_take(save_s: float, restart_s: float, work_h: float) -> None:
+def test_the_work_itself_is_a_lower_bound_of_the_time(save_s: float, restart_s: float, work_h: float) -> None:
     programme = solve(LIVES, work_h * HOUR_S, Costs(save_s, restart_s))
     rows = np.arange(len(programme.expected_s))[:, None] * programme.quantum_s
     assert (programme.expected_s >= rows - 1e-6).all()
 
 
-def test_a_job_longer_than_any_machine_lives_is_done_all_the_same() -> None:
+def test_a_job_longer_than_any_lifetime_is_still_done() -> None:
     assert solve(LIVES, 60 * HOUR_S, COSTS).seconds(60 * HOUR_S) < 64 * HOUR_S
 
 

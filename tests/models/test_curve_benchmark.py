@@ -29,7 +29,7 @@ def test_the_best_is_found_in_both_directions() -> None:
         assert 0.0 < told.error < 0.5
 
 
-def test_at_the_end_there_is_nothing_to_foretell() -> None:
+def test_at_the_end_there_is_nothing_to_predict() -> None:
     told = score(curve_model("blend"), group(), 1.0)
     assert (told.error, told.top1, told.top3, told.covered) == (0.0, True, True, 1.0)
 

@@ -57,7 +57,7 @@ def test_the_size_of_a_metric_does_not_matter(name, values, tens) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_on_record_is_not_predicted(name: str) -> None:
+def test_a_reported_value_is_not_predicted(name: str) -> None:
     assert curve_model(name).predict((2, 4, 6), (0.9, 0.5, 0.7), 6, "minimize") == (0.7, 0.0)
     assert curve_model(name).predict((2, 4, 6), (0.9, 0.5, 0.7), 5, "minimize") == (0.5, 0.0)
 
@@ -71,39 +71,39 @@ def test_a_trial_that_diverged_is_known_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_values_that_were_no_numbers_are_left_out_once_they_are_numbers_again(name: str) -> None:
+def test_nan_values_are_left_out_once_later_values_are_finite(name: str) -> None:
     values = [math.nan, *noisy(lambda step: 1 / step, 19)]
     assert math.isfinite(curve_model(name).predict(range(1, 21), values, 40, "minimize").mean)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_nothing_reported_is_nothing_known(name: str) -> None:
+def test_without_reports_the_forecast_is_nan(name: str) -> None:
     mean, deviation = curve_model(name).predict((), (), 10, "minimize")
     assert math.isnan(mean)
     assert deviation == math.inf
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_curve_at_rest_stays_where_it_is(name: str) -> None:
+def test_a_constant_curve_stays_constant(name: str) -> None:
     mean, deviation = curve_model(name).predict(range(1, 31), [0.25] * 30, 100, "minimize")
     assert mean == pytest.approx(0.25, rel=1e-6)
     assert deviation < 1e-6
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_ten_thousand_reports_say_what_a_hundred_say(name: str) -> None:
+def test_ten_thousand_reports_give_the_forecast_of_a_hundred(name: str) -> None:
     many = noisy(lambda step: 0.2 + (step / 100) ** -0.5, 10_000, noise=0.001)
     few = curve_model(name).predict(range(100, 10_001, 100), many[99::100], 20_000, "minimize").mean
     assert curve_model(name).predict(range(1, 10_001), many, 20_000, "minimize").mean == pytest.approx(few, rel=0.05)
 
 
-def test_an_unknown_model_is_an_error_with_a_way_out() -> None:
+def test_an_unknown_model_is_an_error_with_a_hint() -> None:
     with pytest.raises(SpecError) as error:
         curve_model("earlycurv")
     assert "earlycurve" in (error.value.hint or "")
 
 
-def test_the_search_offers_the_models_there_are() -> None:
+def test_the_search_option_lists_all_models() -> None:
     assert sorted(CURVES) == ALL
     assert CURVES[0] == DEFAULT
 
@@ -119,7 +119,7 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", FITTED)
-def test_a_fitted_law_knows_more_than_the_last_value(name: str, law: str) -> None:
+def test_a_fitted_law_beats_the_last_value(name: str, law: str) -> None:
     values = noisy(LAWS[law], 50, noise=0.002)
     end = LAWS[law](150)
     mean, _ = curve_model(name).predict(range(1, 51), values, 150, "minimize")
@@ -127,7 +127,7 @@ def test_a_fitted_law_knows_more_than_the_last_value(name: str, law: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["earlycurve", "slaq"])
-def test_the_rational_law_is_found_again(name: str) -> None:
+def test_the_rational_law_is_recovered(name: str) -> None:
     """Eq. 4 on a curve that is one."""
     law = LAWS["rational"]
     values = [law(step) for step in range(1, 61)]
@@ -139,26 +139,26 @@ def test_a_trial_that_overfits_is_expected_to_get_worse() -> None:
     assert curve_model("ensemble").predict(range(1, 46), values, 60, "minimize").mean > values[-1]
 
 
-def test_the_blend_goes_half_the_way_of_laws_that_held_before() -> None:
+def test_the_blend_gives_half_of_the_weight_to_laws_that_were_right_before() -> None:
     values = [LAWS["power"](step) for step in range(1, 51)]
     laws = curve_model("ensemble").predict(range(1, 51), values, 100, "minimize").mean
     blend = curve_model().predict(range(1, 51), values, 100, "minimize").mean
     assert blend == pytest.approx((laws + values[-1]) / 2, rel=1e-3)
 
 
-def test_the_blend_stays_where_laws_were_wrong_before() -> None:
+def test_the_blend_stays_at_the_last_value_where_laws_were_wrong_before() -> None:
     """It fell for 25 steps, and has risen since: what was foretold in the middle did not come true at all."""
     values = noisy(lambda step: 1.0 / min(step, 25) + 0.01 * max(0, step - 25), 50, noise=1e-4)
     assert laws_weight(stretch_of(values), 100.0) == 0.0
     assert curve_model().predict(range(1, 51), values, 100, "minimize").mean == values[-1]
 
 
-def test_what_drowns_in_noise_proves_nothing() -> None:
+def test_a_change_smaller_than_the_noise_proves_nothing() -> None:
     values = noisy(lambda step: 0.5 - 1e-6 * step, 50, noise=0.1)
     assert laws_weight(stretch_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
 
 
-def test_a_curve_without_a_past_is_given_the_benefit_of_the_doubt() -> None:
+def test_a_curve_too_short_to_check_gets_the_default_weight() -> None:
     assert laws_weight(stretch_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
 
 
@@ -191,7 +191,7 @@ def test_a_loss_that_wobbles_has_not_diverged() -> None:
     assert not diverged(math.nan, 0.3, 0.4)
 
 
-def test_a_plateau_is_where_the_level_moves_no_more() -> None:
+def test_recent_movement_is_near_zero_on_a_plateau() -> None:
     falling = noisy(lambda step: 1 / step, 40, noise=0.0)
     assert recent_movement(falling, 10) > 0.1
     resting = falling + noisy(lambda _: 0.02, 20, noise=1e-7)

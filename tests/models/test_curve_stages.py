@@ -18,13 +18,13 @@ def falls_twice(step: int) -> float:
     return 1.0 + 1 / step if step < 30 else 0.2 + 0.5 / (step - 29) ** 0.5
 
 
-def test_a_jump_after_a_steady_time_begins_a_stage() -> None:
+def test_a_jump_after_a_steady_phase_begins_a_stage() -> None:
     values = [2.0, 1.5, *[1.0] * 8, 0.4, 0.39, 0.38]
     assert detected(steps_of(values), np.array(values), ()) == 11.0
     assert detected(steps_of(values), -np.array(values), ()) == 11.0  # a maximised metric
 
 
-def test_a_jump_out_of_the_blue_does_not() -> None:
+def test_a_jump_without_a_steady_phase_does_not() -> None:
     restless = [2.0, 1.5, 1.0, 1.05, 1.0, 1.05, 1.0, 0.4, 0.39]
     assert detected(steps_of(restless), np.array(restless), ()) == 1.0
     small = [1.0] * 8 + [0.6, 0.59]
@@ -39,7 +39,7 @@ def test_five_changes_must_have_been_small_not_four() -> None:
     assert detected(steps_of(four), np.array(four), ()) == 1.0
 
 
-def test_what_is_declared_counts_and_not_what_it_looks_like() -> None:
+def test_declared_boundaries_override_detected_ones() -> None:
     values = [1.0] * 10 + [0.4] * 5
     assert detected(steps_of(values), np.array(values), ()) == 11.0
     assert detected(steps_of(values), np.array(values), (5,)) == 5.0
@@ -61,7 +61,7 @@ def test_a_declared_boundary_halves_the_error_after_a_fall(name: str) -> None:
     assert abs(two - end) < 0.5 * abs(one - end)
 
 
-def test_the_blend_is_wary_after_a_fall_that_nobody_declared() -> None:
+def test_the_blend_trusts_the_laws_less_after_an_undeclared_fall() -> None:
     """Before the fall the laws foretold something else: they have lost their say, and a boundary gives it back."""
     values, end = [falls_twice(step) for step in range(1, 71)], falls_twice(100)
 
@@ -87,7 +87,7 @@ def test_without_stages_earlycurve_is_slaq() -> None:
 
 
 @pytest.mark.parametrize("name", ["earlycurve", "ensemble", "blend", "last_value"])
-def test_a_stage_that_has_just_begun_is_where_it_is(name: str) -> None:
+def test_a_stage_that_has_just_begun_keeps_its_last_value(name: str) -> None:
     values = [1.0 + 1 / step for step in range(1, 31)] + [0.5, 0.45]
     assert curve_model(name).predict(range(1, 33), values, 100, "minimize", (31,)).mean == 0.45
 

@@ -32,18 +32,18 @@ def bag(*seconds: float, where: str = "small") -> Story:
     return run
 
 
-def test_before_a_job_is_done_nobody_knows() -> None:
+def test_before_a_job_is_done_its_length_is_unknown() -> None:
     assert JobLengths.of(bag().view).step_time(SMALL, 1) is None
 
 
-def test_jobs_take_what_jobs_took() -> None:
+def test_later_jobs_take_as_long_as_earlier_ones() -> None:
     seen = JobLengths.of(bag(*[600.0] * 50).view).step_time(SMALL, 1)
     assert seen is not None
     assert seen.expected_s == pytest.approx(600.0, rel=0.01)
     assert seen.log_sd < 0.1
 
 
-def test_on_a_machine_nobody_tried_it_is_a_guess_by_size_and_a_wide_one() -> None:
+def test_on_an_untried_machine_the_length_is_extrapolated_by_size_with_a_larger_variance() -> None:
     lengths = JobLengths.of(bag(*[600.0] * 50).view)
     guess, seen = lengths.step_time(LARGE, 1), lengths.step_time(SMALL, 1)
     assert guess is not None
@@ -54,7 +54,7 @@ def test_on_a_machine_nobody_tried_it_is_a_guess_by_size_and_a_wide_one() -> Non
     assert not lengths.tried(LARGE, 1)
 
 
-def test_reading_on_comes_to_the_same_as_reading_everything() -> None:
+def test_incremental_reading_equals_reading_everything() -> None:
     run = bag(500.0, 700.0)
     JobLengths.of(run.view)
     for number, took_s in ((2, 650.0), (3, 610.0)):
@@ -66,13 +66,13 @@ def test_reading_on_comes_to_the_same_as_reading_everything() -> None:
     assert JobLengths.of(run.view).step_time(SMALL, 1) == read_on
 
 
-def test_jobs_that_failed_or_were_dropped_tell_nothing() -> None:
+def test_failed_and_pruned_jobs_are_left_out() -> None:
     run = bag(600.0)
     run.state.settled[0] = Settled("j0", "failed", 0, 1, None)
     assert JobLengths.of(run.view).step_time(SMALL, 1) is None
 
 
-def test_what_a_running_job_has_done_is_off_what_is_left() -> None:
+def test_the_progress_of_a_running_job_is_subtracted() -> None:
     run = story(Cheapest(), lease="l0", job="j0", running_since=0.0, spec=replace(SPEC, max_steps=1))
     run.state.jobs["j0"].until_step = 1
     run.add("j1", until_step=1)
@@ -108,31 +108,31 @@ def median_s(lengths: JobLengths, listing: Listing, slots: int) -> float:
     return step.median_s
 
 
-def test_before_a_gang_was_seen_slots_are_taken_to_bring_what_cpus_do() -> None:
+def test_before_a_gang_was_observed_slots_count_like_cpus() -> None:
     assert median_s(widths(w1=600.0), SMALL, 4) == pytest.approx(600.0 / 4**0.7)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.3, 1.0])
-def test_what_two_machines_bring_says_what_four_will(gain: float) -> None:
+def test_the_speedup_of_two_machines_predicts_that_of_four(gain: float) -> None:
     lengths = widths(w1=600.0, w2=600.0 / 2**gain)
     learned = median_s(lengths, SMALL, 2) / median_s(lengths, SMALL, 4)
     assert abs(learned - 2**gain) < 0.2 * abs(2**0.7 - 2**gain) + 0.01
 
 
-def test_and_something_of_other_machines_too() -> None:
+def test_and_of_other_machine_types_too() -> None:
     scales_badly, scales_well = widths(w1=600.0, w2=590.0), widths(w1=600.0, w2=300.0)
     assert median_s(scales_badly, LARGE, 1) == pytest.approx(median_s(scales_well, LARGE, 1))
     assert median_s(scales_badly, LARGE, 2) > 1.3 * median_s(scales_well, LARGE, 2)
 
 
-def test_the_more_gangs_were_seen_the_surer_is_the_guess_for_wider_ones() -> None:
+def test_the_variance_for_wider_gangs_falls_with_the_gangs_observed() -> None:
     known, guessed = widths(w1=600.0, w2=350.0).step_time(SMALL, 8), widths(w1=600.0).step_time(SMALL, 8)
     assert known is not None
     assert guessed is not None
     assert known.log_sd < guessed.log_sd
 
 
-def test_how_much_jobs_differ_is_their_own_and_not_that_of_machines() -> None:
+def test_the_spread_between_jobs_is_pooled_over_machines() -> None:
     """A first gang after many jobs that were all alike need not be doubted as the very first job was."""
     run = bag(*[600.0] * 20, 350.0)
     paces = run.state.jobs["j20"].paces

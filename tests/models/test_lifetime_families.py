@@ -71,7 +71,7 @@ def integral(model: LifetimeModel, low_s: float, high_s: float) -> float:
 # -- laws --------------------------------------------------------------------------------------------------------------
 @given(MODELS)
 @settings(max_examples=50, deadline=None)
-def test_a_cdf_climbs_from_nothing_to_all(model: LifetimeModel) -> None:
+def test_a_cdf_rises_from_0_to_1(model: LifetimeModel) -> None:
     gone = model.cdf(AGES)
     assert np.all((gone >= 0) & (gone <= 1))
     assert np.all(np.diff(gone) >= -1e-12)
@@ -82,7 +82,7 @@ def test_a_cdf_climbs_from_nothing_to_all(model: LifetimeModel) -> None:
 
 @given(MODELS)
 @settings(max_examples=30, deadline=None)
-def test_nobody_outlives_the_limit_and_what_reaches_it_goes_there(model: LifetimeModel) -> None:
+def test_no_machine_outlives_the_limit_and_those_that_reach_it_end_there(model: LifetimeModel) -> None:
     if model.limit_s is None:
         return
     assert float(model.survival(model.limit_s)) == 0.0
@@ -107,7 +107,7 @@ def test_a_density_is_the_slope_of_the_cdf(model: LifetimeModel, age_h: float, a
 
 @given(MODELS, st.floats(0.0, 20.0), st.floats(0.1, 12.0))
 @settings(max_examples=50, deadline=None)
-def test_failure_is_what_the_survivals_say(model: LifetimeModel, age_h: float, work_h: float) -> None:
+def test_failure_within_is_one_minus_the_ratio_of_survivals(model: LifetimeModel, age_h: float, work_h: float) -> None:
     age, work = age_h * H, work_h * H
     alive = float(model.survival(age))
     failure = float(model.failure_within(work, age))
@@ -121,7 +121,7 @@ def test_failure_is_what_the_survivals_say(model: LifetimeModel, age_h: float, w
 
 @given(MODELS, st.floats(0.0, 20.0), st.floats(0.1, 12.0))
 @settings(max_examples=40, deadline=None)
-def test_what_a_failure_costs_is_the_time_until_it(model: LifetimeModel, age_h: float, work_h: float) -> None:
+def test_the_expected_loss_is_the_time_until_the_failure(model: LifetimeModel, age_h: float, work_h: float) -> None:
     age, work = age_h * H, work_h * H
     alive = float(model.survival(age))
     if alive < 1e-3:
@@ -166,7 +166,7 @@ def test_by_a_quantile_that_share_is_gone(model: LifetimeModel, share: float) ->
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_drawn_lifetimes_are_spread_as_the_cdf_says(model: LifetimeModel) -> None:
+def test_sampled_lifetimes_follow_the_cdf(model: LifetimeModel) -> None:
     rng = Random(7)
     player: Lifetime = model  # a fitted model can be played by the simulator
     drawn = np.sort([player.sample(rng) for _ in range(400)])
@@ -177,7 +177,7 @@ def test_drawn_lifetimes_are_spread_as_the_cdf_says(model: LifetimeModel) -> Non
 
 @given(MODELS)
 @settings(max_examples=40, deadline=None)
-def test_the_exposure_of_many_machines_is_the_deaths_to_expect(model: LifetimeModel) -> None:
+def test_the_cumulative_hazard_of_many_machines_is_their_expected_deaths(model: LifetimeModel) -> None:
     gathered = model.cumulative_hazard(AGES)
     below = AGES < (model.limit_s or math.inf)
     with np.errstate(divide="ignore"):
@@ -221,7 +221,7 @@ def test_gompertz_and_makeham_add_ageing_to_chance() -> None:
     assert model.mean_s() == pytest.approx(by_steps, rel=1e-6)
 
 
-def test_uniform_lives_lose_half_of_what_fails() -> None:
+def test_uniform_lifetimes_lose_half_of_the_work_of_a_failure() -> None:
     model = Uniform(high_s=24 * H)
     assert model.mean_s() == pytest.approx(12 * H)
     assert float(model.expected_loss_s(6 * H)) == pytest.approx(3 * H * 0.25)
@@ -234,7 +234,7 @@ def test_two_phases_are_two_exponentials() -> None:
     assert float(model.survival(2 * H)) == pytest.approx(0.25 * math.exp(-2) + 0.75 * math.exp(-2 / 99))
 
 
-def test_machines_that_were_given_back_count_as_alive() -> None:
+def test_released_machines_are_censored() -> None:
     """The textbook case: taken at 1, 3 and 4, given back at 2; at 3 two are at risk."""
     ages, alive = product_limit(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]))
     assert ages.tolist() == [1.0, 3.0, 4.0]
@@ -243,7 +243,7 @@ def test_machines_that_were_given_back_count_as_alive() -> None:
     assert product_limit(np.array([1.0, 1.0]), np.array([True, False]))[1].tolist() == [0.5]
 
 
-def test_kaplan_and_meier_are_right_at_every_death_and_leave_the_limit_to_itself() -> None:
+def test_kaplan_meier_is_exact_at_every_death_and_leaves_the_limit_to_itself() -> None:
     seconds, revoked = np.array([1.0, 2.0, 3.0, 25.0]) * H, np.array([True, False, True, True])
     model = KaplanMeier.of(seconds, revoked, 24 * H)
     np.testing.assert_allclose(model.survival([H, 3 * H]), [0.75, 0.375])
@@ -251,18 +251,18 @@ def test_kaplan_and_meier_are_right_at_every_death_and_leave_the_limit_to_itself
     assert float(model.survival(24 * H)) == 0.0
 
 
-def test_where_nobody_died_kaplan_and_meier_still_let_nobody_live_for_ever() -> None:
+def test_without_deaths_kaplan_meier_still_has_a_finite_lifetime() -> None:
     model = KaplanMeier.of(np.array([H, 2 * H]), np.array([False, False]), None)
     assert 0 < float(model.survival(3 * H)) < 1
     assert math.isfinite(model.mean_s())
 
 
-def test_models_are_values_that_tables_can_be_kept_by() -> None:
+def test_models_are_hashable_so_that_tables_can_be_cached_by_them() -> None:
     assert {Weibull(scale_s=H, shape=0.5): 1}[Weibull(scale_s=H, shape=0.5)] == 1
     assert hash(KaplanMeier.of(np.array([H]), np.array([True]), None))
 
 
-def test_parameters_that_cannot_be_are_refused() -> None:
+def test_impossible_parameters_are_refused() -> None:
     for build in (
         lambda: Weibull(scale_s=0.0, shape=1.0),
         lambda: Exponential(scale_s=math.nan),

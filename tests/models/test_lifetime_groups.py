@@ -65,7 +65,7 @@ def test_a_scaled_hazard_is_that_many_times_the_hazard_and_keeps_the_limit() -> 
     assert scaled(BASE, 1.0) is BASE
 
 
-def test_types_and_zones_are_told_apart() -> None:
+def test_types_and_zones_are_separated() -> None:
     """Large machines die twice as fast, wherever they are; the zone full of them is not to blame."""
     seen = mixed(
         ("large", "crowd", 2.0, 600),
@@ -80,14 +80,14 @@ def test_types_and_zones_are_told_apart() -> None:
     assert types.multiplier("never seen") == 1.0
 
 
-def test_a_kind_of_which_little_was_seen_stays_near_the_others() -> None:
+def test_a_group_with_little_data_stays_near_the_others() -> None:
     seen = mixed(("usual", "z", 1.0, 500), ("other", "z", 1.3, 500), ("rare", "z", 8.0, 3))
     types = fit_groups(BASE, seen)[0]
     rare = types.kinds["rare"]
     assert abs(math.log(types.multiplier("rare"))) < abs(math.log(rare.deaths / rare.expected))
 
 
-def test_kinds_that_differ_by_chance_alone_are_held_together() -> None:
+def test_groups_that_differ_by_chance_alone_are_shrunk_together() -> None:
     alike = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (98.0, 103.0, 100.0, 99.0)]
     apart = [LifetimeGroup(deaths=deaths, expected=100.0) for deaths in (20.0, 210.0, 100.0, 70.0)]
     assert fitted_strength(alike) > 1000
@@ -105,7 +105,7 @@ def test_the_time_of_launch_is_local_and_never_that_of_the_end() -> None:
 
 
 # -- one's own ---------------------------------------------------------------------------------------------------------
-def test_ones_own_machines_move_the_published_figures_as_far_as_they_are_many() -> None:
+def test_the_users_own_machines_move_the_multiplier_by_their_number() -> None:
     saved = fit_saved(machines(BASE, 500))
     unlucky = machines(ScaledHazard(base=BASE, multiplier=3.0, limit_s=24 * H), 200, seed=9)
     few, many = with_own(saved, unlucky.pick(np.arange(10))), with_own(saved, unlucky)
@@ -145,7 +145,7 @@ def test_what_was_saved_is_read_back_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["weibull_atom", "mixture_atom", "kaplan_meier"])
-def test_machines_that_all_reach_the_limit_are_no_trouble(name: str) -> None:
+def test_machines_that_all_reach_the_limit_can_be_fitted(name: str) -> None:
     lifetimes = [LifetimeRecord(24.1 * H, True, machine="m", zone="z", limit_s=24 * H)] * 20
     saved = fit_saved(LifetimeRecords.of(lifetimes), name)
     assert saved.multiplier("m", "z") == pytest.approx(1.0)

@@ -26,7 +26,7 @@ def test_the_printed_cdf_begins_near_0_as_the_paper_says() -> None:
     assert float(printed_cdf(0.0, TYPICAL)) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_printed_cdf_is_no_cdf() -> None:
+def test_the_printed_cdf_is_not_a_cdf() -> None:
     """Nearly all machines that reach 24 h are gone by 24 h 50, and none lives on: F should be 1 there and is not."""
     assert float(printed_cdf(24 * H, TYPICAL)) == pytest.approx(2 * 0.45, abs=1e-6)
     assert float(printed_cdf(24.83 * H, TYPICAL)) > 1.5
@@ -62,7 +62,7 @@ def test_a_hazard_is_the_density_among_those_still_there() -> None:
     np.testing.assert_allclose(model.hazard(ages), model.density(ages) / model.survival(ages))
 
 
-def test_held_between_0_and_1_it_can_be_asked_at_any_age() -> None:
+def test_clipped_to_0_and_1_it_can_be_evaluated_at_any_age() -> None:
     model = PrintedBathtub(fit=TYPICAL)
     assert float(model.cdf(40 * H)) == 1.0
     assert float(model.density(40 * H)) == 0.0

@@ -27,7 +27,7 @@ def written(folder: Path, text: str, name: str = "lives.csv") -> Path:
     return path
 
 
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_a_file_of_the_users_own_machines(tmp_path: Path) -> None:
     text = """machine,zone,launched_at,lifetime_s,taken,limit_s
 big,here,2026-01-02T03:04:05,3600,true,86400
 small,there,2026-01-02T03:04:05+02:00,90000.5,yes,86400
@@ -62,7 +62,7 @@ b,n1-highcpu-2,us-east1-b,2019-02-18 16:57:37.265,2019-02-18 18:15:05.966,4648.7
     [
         ("lifetime_s\n5\n", "no column 'taken' or 'preempted'"),
         ("", "no column 'lifetime_s'"),
-        ("lifetime_s,taken\n", "no machine that was asked for"),
+        ("lifetime_s,taken\n", "no machine matches"),
         ("lifetime_s,taken\n5,true\nlong,true\n", "line 3: 'long' is not a lifetime"),
         ("lifetime_s,taken\n-5,true\n", "line 2: '-5' is not a lifetime"),
         ("lifetime_s,taken\nnan,true\n", "'nan' is not a lifetime"),
@@ -73,7 +73,7 @@ b,n1-highcpu-2,us-east1-b,2019-02-18 16:57:37.265,2019-02-18 18:15:05.966,4648.7
         ("lifetime_s,taken,limit_s\n5,1,3600\n6,1,\n", r"different limits \(1h, none\)"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_of_a_file_name_the_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         read_lifetimes(written(tmp_path, text))
 
@@ -89,7 +89,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_lifetimes(tmp_path / "binary.csv")
 
 
-def test_a_life_of_nothing_counts_as_a_second() -> None:
+def test_a_lifetime_of_zero_counts_as_a_second() -> None:
     assert LifetimeRecords.of([LifetimeRecord(0.0, True)]).seconds.tolist() == [1.0]
 
 
@@ -133,7 +133,7 @@ def test_machines_of_a_run_count_from_their_grant_to_their_end() -> None:
     assert {(one.machine, one.zone, one.launched_at) for one in seen} == {("m5.large", "us-east-1a", 60.0)}
 
 
-def test_machines_that_nobody_could_have_taken_tell_nothing() -> None:
+def test_machines_that_cannot_be_preempted_are_left_out() -> None:
     sure = Offer(provider="aws", zone="us-east-1a", machine="m5.large", spot=False)
     ours = Offer(provider="local", zone="here", machine="this-machine", spot=True)
     turns = (asked("l0", 0.0, sure), granted("l0", 1.0), asked("l1", 2.0, ours), granted("l1", 3.0))

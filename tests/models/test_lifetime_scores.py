@@ -21,7 +21,7 @@ H = HOUR_S
 TRUTH = Weibull(scale_s=100 * H, shape=0.5, limit_s=24 * H)
 
 
-def test_every_machine_is_left_out_once_and_days_stay_together() -> None:
+def test_every_machine_is_held_out_once_and_days_stay_together() -> None:
     seen = machines(TRUTH, 300, days=20)
     parts = folds(seen, 5)
     assert sorted(np.concatenate(parts).tolist()) == list(range(300))
@@ -32,14 +32,14 @@ def test_every_machine_is_left_out_once_and_days_stay_together() -> None:
         assert 40 <= len(part) <= 80
 
 
-def test_machines_of_one_day_are_cut_one_by_one() -> None:
+def test_machines_of_one_day_are_split_one_by_one() -> None:
     parts = folds(machines(TRUTH, 20, days=1), 5)
     assert [len(part) for part in parts] == [4] * 5
-    with pytest.raises(SpecError, match="3 machines cannot be cut into 5 parts"):
+    with pytest.raises(SpecError, match="3 machines cannot be split into 5 folds"):
         folds(machines(TRUTH, 3), 5)
 
 
-def test_the_truth_is_at_no_distance_however_many_were_given_back() -> None:
+def test_the_true_model_has_a_small_ks_however_many_are_censored() -> None:
     seen = machines(TRUTH, 3000, given_back_after_s=10 * H, days=100)
     parts = folds(seen, 2)
     assert cross_validated(lambda _: TRUTH, seen, parts).ks < 0.03
@@ -47,13 +47,13 @@ def test_the_truth_is_at_no_distance_however_many_were_given_back() -> None:
     assert wrong.ks > 0.2
 
 
-def test_the_distance_is_kolmogorovs_where_all_were_taken() -> None:
+def test_the_distance_is_kolmogorovs_where_none_is_censored() -> None:
     shares = np.array([0.1, 0.2, 0.9])
     # after the second of three, two thirds are gone where a fifth was foretold
     assert ks_of_shares(shares, shares, np.ones(3, dtype=bool)) == pytest.approx(2 / 3 - 0.2)
 
 
-def test_the_model_that_is_true_foretells_best() -> None:
+def test_the_true_model_scores_best() -> None:
     seen = machines(TRUTH, 500, given_back_after_s=20 * H)
     parts = folds(seen, 3)
     right = cross_validated(partial(fit, "weibull_atom"), seen, parts)

@@ -29,7 +29,7 @@ def test_without_memory_the_age_of_the_machine_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("work_h", "age_h"), [(1.0, 0.0), (6.0, 0.5), (6.0, 20.0), (12.0, 3.0)])
-def test_it_is_the_mean_of_many_jobs_started_again_and_again(work_h: float, age_h: float) -> None:
+def test_it_is_the_mean_of_many_simulated_jobs(work_h: float, age_h: float) -> None:
     rng, work_s, restart_s = np.random.default_rng(7), work_h * HOUR_S, 300.0
 
     def played() -> float:
@@ -44,7 +44,7 @@ def test_it_is_the_mean_of_many_jobs_started_again_and_again(work_h: float, age_
     assert expected == pytest.approx(np.mean(jobs), abs=4 * np.std(jobs) / np.sqrt(len(jobs)))
 
 
-def test_a_job_that_no_machine_outlives_never_ends() -> None:
+def test_a_job_longer_than_any_lifetime_never_ends() -> None:
     assert np.isinf(makespan_s(LIVES, 25 * HOUR_S))
 
 
@@ -73,7 +73,7 @@ def test_the_printed_makespan_is_its_integral() -> None:
     assert printed == pytest.approx(3 * HOUR_S + integral, rel=1e-4)
 
 
-def test_half_of_a_short_job_is_wasted_without_memory_and_less_where_young_machines_go_first() -> None:
+def test_half_of_a_short_job_is_wasted_without_memory_and_less_where_young_machines_die_first() -> None:
     lifetimes = SurvivalTable.of(Exponential(scale_s=100 * HOUR_S), until_s=30 * HOUR_S)
     assert wasted_s(lifetimes, HOUR_S) == pytest.approx(HOUR_S / 2, rel=0.01)
     assert wasted_s(LIVES, HOUR_S) < 0.35 * HOUR_S

@@ -16,7 +16,7 @@ LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 TABLE = transition_points(LIVES, 120.0)
 
 
-def test_a_machine_that_lived_through_its_first_hours_is_better_than_a_new_one() -> None:
+def test_a_machine_that_survived_its_first_hours_is_better_than_a_new_one() -> None:
     assert reuse_saves_s(LIVES, 6 * HOUR_S, 5 * HOUR_S, 0.0) > 60
 
 
@@ -24,19 +24,19 @@ def test_a_machine_that_will_not_outlive_the_job_is_not_used_for_it() -> None:
     assert reuse_saves_s(LIVES, 6 * HOUR_S, 20 * HOUR_S, 120.0) < 0
 
 
-def test_without_memory_only_the_time_to_come_up_is_saved() -> None:
+def test_without_memory_only_the_setup_time_is_saved() -> None:
     lifetimes = SurvivalTable.of(Exponential(scale_s=5 * HOUR_S), until_s=40 * HOUR_S)
     assert abs(reuse_saves_s(lifetimes, HOUR_S, 7 * HOUR_S, 90.0) - 90.0) < 1.0
 
 
-def test_in_print_a_safe_old_machine_is_given_up_for_a_short_job() -> None:
+def test_in_print_a_safe_old_machine_is_released_for_a_short_job() -> None:
     """A loss is weighed by the machine's age there, so an old machine looks bad however safe it is."""
     work_s, age_s = 0.25 * HOUR_S, 10 * HOUR_S
     assert printed_reuse_saves_s(LIVES, work_s, age_s) < 0 < reuse_saves_s(LIVES, work_s, age_s, 0.0)
 
 
 @given(work_h=st.floats(0.1, 22), age_h=st.floats(0, 23.9))
-def test_the_table_of_transition_points_says_what_the_formula_says(work_h: float, age_h: float) -> None:
+def test_the_table_of_transition_points_agrees_with_the_formula(work_h: float, age_h: float) -> None:
     age_s = np.floor(age_h * 4) * 900  # the ages of the table
     saves = reuse_saves_s(LIVES, work_h * HOUR_S, age_s, 120.0)
     near = abs(work_h * HOUR_S + age_s - 24 * HOUR_S) <= 120.0

@@ -26,7 +26,7 @@ def test_a_price_holds_until_the_next_record() -> None:
     assert minute_records(markets, np.array([0]), np.array([START + 600.0]))[0, -1, 0] == 0.8
 
 
-def test_the_six_figures_of_a_minute() -> None:
+def test_the_six_features_of_a_minute() -> None:
     markets = market([0, 3 * HOUR, 3 * HOUR + 1800], [0.2, 0.4, 0.3])
     price, mean, changes, held_s, workday, hour = minute_records(
         markets, np.array([0]), np.array([START + 3.75 * HOUR])
@@ -44,7 +44,7 @@ def test_the_first_of_sixty_minutes_is_59_minutes_ago() -> None:
     assert earlier[:2, 0].tolist() == [0.2, 0.4]
 
 
-def test_summary_figures_are_shares_of_the_on_demand_price() -> None:
+def test_summary_features_are_shares_of_the_on_demand_price() -> None:
     cheap = told(market([0, 2 * HOUR], [0.2, 0.4]), 3 * HOUR, 0.5)
     dear = told(market([0, 2 * HOUR], [2.0, 4.0], on_demand=10.0), 3 * HOUR, 5.0)
     assert cheap == pytest.approx(dear)
@@ -79,14 +79,14 @@ def test_the_fluctuation_leaves_out_the_extremes_of_the_past_hour() -> None:
     assert fluctuation(one_spike, np.array([0]), np.array([START + HOUR]))[0] == 0.0
 
 
-def test_an_answer_is_whether_the_price_exceeds_the_maximum_in_time() -> None:
+def test_the_label_is_whether_the_price_exceeds_the_maximum_in_time() -> None:
     markets = market([0, 2 * HOUR, 5 * HOUR], [0.2, 0.9, 0.2])
     assert revoked(question(markets, HOUR, 0.5)).tolist() == [True]
     assert revoked(question(markets, HOUR - 1, 0.5)).tolist() == [False], "an hour ends a second before the crossing"
     assert revoked(question(markets, HOUR, 0.9)).tolist() == [False], "a price at the maximum is paid"
 
 
-def test_nothing_is_learned_in_the_61_minutes_before_the_end() -> None:
+def test_no_example_is_within_61_minutes_of_the_end() -> None:
     markets = auction()
     end = START + 5 * DAY
     found = draw(markets, START, end, 2000, np.random.default_rng(0))
@@ -95,7 +95,7 @@ def test_nothing_is_learned_in_the_61_minutes_before_the_end() -> None:
     assert (found.queries.price_now() <= found.queries.max_usd_per_hour).all()
 
 
-def test_a_moment_before_the_first_record_is_refused() -> None:
+def test_a_time_before_the_first_record_is_refused() -> None:
     with pytest.raises(DataError, match=r"no price of m3\.large spot in us-east-1a is known at 2016-02-29"):
         summary(question(market([0], [0.2]), -60, 0.5))
     with pytest.raises(DataError, match=r"no price of m3\.large spot in us-east-1a is known yet"):

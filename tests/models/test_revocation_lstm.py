@@ -46,7 +46,7 @@ def random_net(*, apart: bool, width: int = 3) -> MarketNet:
     return MarketNet(mean=(0.0,) * 7, scale=(1.0,) * 7, revoked_share=0.2, weights=weights)
 
 
-def test_a_net_with_class_weights_that_learned_the_base_rate_says_the_base_rate() -> None:
+def test_a_net_with_class_weights_that_learned_the_base_rate_predicts_the_base_rate() -> None:
     # Weighted so, both classes count the same, and a net that can tell nothing apart says one half.
     half = np.array([0.5])
     assert unweighted(half, 0.03, "corrected")[0] == pytest.approx(0.03)
@@ -89,7 +89,7 @@ def test_an_hour_is_stretched_to_other_times() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("apart", [True, False], ids=["revpred", "tributary"])
-def test_without_torch_a_network_says_the_same(apart: bool) -> None:
+def test_without_torch_a_network_predicts_the_same(apart: bool) -> None:
     torch = pytest.importorskip("torch")
     from shoestring.models.revocation.lstm_training import _exported, _network, logits
 
@@ -115,7 +115,7 @@ def test_the_same_seed_trains_the_same_network_and_it_can_be_saved(fit: object) 
 
 
 @pytest.mark.heavy
-def test_scrambling_later_prices_changes_no_answer_of_a_network() -> None:
+def test_scrambling_later_prices_changes_no_prediction_of_a_network() -> None:
     pytest.importorskip("torch")
     from tests.models.test_revocation_no_peeking import ask, futures
 

@@ -44,7 +44,7 @@ def test_the_frequency_is_that_of_the_past_with_a_little_prior() -> None:
     assert model.chance(queries)[0] == pytest.approx((1 + 0.1 * 2) / (4 + 2))
 
 
-def test_a_price_above_the_maximum_means_that_the_machine_is_gone() -> None:
+def test_a_price_above_the_maximum_gives_a_chance_of_one() -> None:
     queries = question(market([0, HOUR], [0.2, 0.9]), 2 * HOUR, 0.5)
     assert EmpiricalFrequency().chance(queries)[0] == 1.0
 
@@ -58,7 +58,7 @@ def test_a_published_band_is_a_share_of_a_month() -> None:
         per_hour_of("5%")
 
 
-def test_the_name_of_a_type_counts_more_than_that_of_its_family() -> None:
+def test_the_rate_of_a_type_overrides_that_of_its_family() -> None:
     prior = InterruptionPrior(per_hour={"m3": 0.1, "m3.large": 0.3, "n1-standard": 0.2}, otherwise_per_hour=0.01)
     google = Offer(provider="gcp", zone="us-central1-a", machine="n1-standard-4", spot=True)
     assert [prior.rate_of(one) for one in (offer("m3.medium"), offer(), offer("c5.large"), google)] == [
@@ -90,25 +90,25 @@ def test_an_offer_without_a_trace_has_the_prior() -> None:
     assert model.chance(question(market([0], [0.2]), HOUR, 0.5))[0] == pytest.approx(1 - math.exp(-0.5))
 
 
-def test_causes_that_know_nothing_of_each_other_multiply() -> None:
+def test_independent_causes_multiply() -> None:
     queries = question(market([0], [0.2]), HOUR, 0.5)
     half = InterruptionPrior(otherwise_per_hour=math.log(2))
     assert AnyCause((half, half)).chance(queries)[0] == pytest.approx(0.75)
 
 
-def test_one_question_is_asked_of_a_history() -> None:
+def test_a_single_query_is_at_the_end_of_a_history() -> None:
     history = PriceHistory(offer=offer(), times=(START,), usd_per_hour=(0.1,), until=START + HOUR)
     prior = InterruptionPrior(otherwise_per_hour=1.0)
     assert chance_of(prior, history, on_demand_usd_per_hour=0.3, within_s=1800) == pytest.approx(1 - math.exp(-0.5))
 
 
-def test_no_time_is_no_question() -> None:
+def test_a_horizon_of_zero_is_refused() -> None:
     with pytest.raises(SpecError, match="more than 0 seconds"):
         question(market([0], [0.2]), HOUR, 0.5, within_s=0.0)
 
 
 # -- trees and regression ----------------------------------------------------------------------------------------------
-def test_the_trees_say_what_scikit_learn_says() -> None:
+def test_the_trees_predict_what_scikit_learn_predicts() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     found = examples(auction())
     features = summary(found.queries)
@@ -118,7 +118,7 @@ def test_the_trees_say_what_scikit_learn_says() -> None:
 
 
 @pytest.mark.parametrize("name", ["trees", "logistic"])
-def test_what_was_learned_beats_the_base_rate_on_days_not_seen(name: str) -> None:
+def test_a_trained_model_beats_the_base_rate_on_held_out_days(name: str) -> None:
     pytest.importorskip("sklearn")
     markets = auction(days=24)
     found = examples(markets, 6000)
@@ -128,7 +128,7 @@ def test_what_was_learned_beats_the_base_rate_on_days_not_seen(name: str) -> Non
     assert scores(model.chance(found.queries.pick(late)), found.revoked[late]).skill > 0.1
 
 
-def test_more_time_and_a_lower_maximum_are_never_safer_to_the_trees() -> None:
+def test_the_trees_are_monotonic_in_horizon_and_maximum() -> None:
     pytest.importorskip("sklearn")
     markets = auction()
     model = fit_trees(examples(markets), rounds=40)
@@ -137,16 +137,16 @@ def test_more_time_and_a_lower_maximum_are_never_safer_to_the_trees() -> None:
     assert (np.diff(model.chance(longer)) >= 0).all()
 
 
-def test_nothing_to_tell_apart_is_said() -> None:
+def test_examples_of_one_class_are_refused() -> None:
     pytest.importorskip("sklearn")
     quiet = market([0, DAY, 2 * DAY, 3 * DAY], [0.1, 0.1, 0.1, 0.1])
-    with pytest.raises(DataError, match=r"none of .* examples were revoked: there is nothing to tell apart"):
+    with pytest.raises(DataError, match=r"none of .* examples were revoked: there is nothing to learn"):
         fit("trees", examples(quiet, 200))
 
 
 # -- saving ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["trees", "logistic", "frequency", "prior"])
-def test_a_saved_model_answers_the_same(name: str) -> None:
+def test_a_saved_model_predicts_the_same(name: str) -> None:
     if name == "trees":
         pytest.importorskip("sklearn")
     kept = saved(name)
@@ -156,7 +156,7 @@ def test_a_saved_model_answers_the_same(name: str) -> None:
     assert (again.model.chance(queries) == kept.model.chance(queries)).all()
 
 
-def test_saved_trees_are_read_and_asked_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_trees_are_read_and_evaluated_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
     content = encoded(saved("trees"))
     for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
@@ -181,7 +181,7 @@ def test_trees_that_point_outside_are_refused() -> None:
         decoded(content.replace(b'"shape":[', b'"shape":[1'))
 
 
-def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SpecError, match="model 'tree' is unknown") as refusal:
         fit("tree", examples(auction(), 50))
     assert "trees" in refusal.value.hint

@@ -72,19 +72,21 @@ def models() -> dict[str, RevocationModel]:
 
 
 @pytest.mark.parametrize("name", ["trees", "logistic", "frequency"])
-def test_scrambling_later_prices_changes_no_answer(models: dict[str, RevocationModel], name: str) -> None:
+def test_scrambling_later_prices_changes_no_prediction(models: dict[str, RevocationModel], name: str) -> None:
     here, there = futures()
     assert (ask(models[name], here) == ask(models[name], there)).all()
 
 
 @pytest.mark.parametrize("control", [Peeking(), Interpolating()], ids=["peeking", "interpolating"])
-def test_one_that_peeks_is_caught(control: RevocationModel) -> None:
+def test_a_model_that_peeks_is_detected(control: RevocationModel) -> None:
     here, there = futures()
     assert (ask(control, here) != ask(control, there)).any()
 
 
 @pytest.mark.parametrize("name", ["trees", "logistic", "frequency"])
-def test_a_policy_that_knows_the_past_alone_gets_the_same_answer(models: dict[str, RevocationModel], name: str) -> None:
+def test_a_policy_that_knows_the_past_alone_gets_the_same_prediction(
+    models: dict[str, RevocationModel], name: str
+) -> None:
     book, on_demand = auction_book()
     markets = Markets.of_book(book, on_demand)
     for index, offer in enumerate(markets.offers):

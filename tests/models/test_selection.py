@@ -15,11 +15,11 @@ from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use,
 from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 
-def test_machines_that_stay_cost_what_they_are_rented_for() -> None:
+def test_machines_that_are_not_preempted_cost_their_price() -> None:
     assert job_usd(4, 0.5, 2 * HOUR_S, None) == pytest.approx(4.0)
 
 
-def test_a_gang_costs_what_many_gangs_played_cost_on_average() -> None:
+def test_a_gang_costs_the_mean_of_many_simulated_gangs() -> None:
     rng, work_s, restart_s = np.random.default_rng(5), 2 * HOUR_S, 180.0
 
     def played_s() -> float:
@@ -34,7 +34,7 @@ def test_a_gang_costs_what_many_gangs_played_cost_on_average() -> None:
     assert expected == pytest.approx(np.mean(seconds) * 4 * 0.5 / HOUR_S, abs=error)
 
 
-def test_a_job_that_no_gang_outlives_has_no_price() -> None:
+def test_a_job_longer_than_any_gang_lasts_has_an_infinite_price() -> None:
     assert math.isinf(job_usd(1, 1.0, 25 * HOUR_S, YOUNG_DIE_FIRST))
 
 
@@ -50,13 +50,13 @@ def test_the_cheapest_is_used_when_nothing_else_could_be_cheaper() -> None:
     assert next_to_use(known, jobs_left=1000) == 0
 
 
-def test_what_might_be_cheaper_is_tried_while_enough_jobs_are_left_to_gain_by_it() -> None:
+def test_a_candidate_that_might_be_cheaper_is_tried_while_enough_jobs_are_left() -> None:
     known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9)]
     assert next_to_use(known, jobs_left=100) == 1
     assert next_to_use(known, jobs_left=3) == 0
 
 
-def test_what_turned_out_worse_is_left_alone() -> None:
+def test_a_candidate_that_proved_worse_is_not_used_again() -> None:
     known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9, tried=True)]
     assert next_to_use(known, jobs_left=100) == 0
 

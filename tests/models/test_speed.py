@@ -66,7 +66,7 @@ def test_half_of_the_slots_are_half_of_the_machine_and_gpus_count_instead_of_cpu
     assert size_of(listing("gpu", 8, gpus=4, slots=4), 2) == 2 * size_of(listing("one", 4, gpus=1), 1)
 
 
-def test_a_model_that_has_seen_nothing_expects_the_guess_and_is_very_unsure() -> None:
+def test_without_observations_the_mean_is_the_guess_and_the_variance_large() -> None:
     model = SpeedModel(ALL, {})
     step = model.step_time(JobId("j0"), LARGE, 1)
     for machine in ALL:
@@ -77,14 +77,14 @@ def test_a_model_that_has_seen_nothing_expects_the_guess_and_is_very_unsure() ->
 
 
 # -- what was seen -----------------------------------------------------------------------------------------------------
-def test_what_a_trial_reported_is_believed_where_it_was_reported() -> None:
+def test_a_trials_own_reports_dominate_on_the_same_machine() -> None:
     model = SpeedModel(ALL, {JobId("j0"): {("small", 1): pace(7.0, steps=100)}})
     here = model.step_time(JobId("j0"), SMALL, 1)
     assert here.median_s == pytest.approx(7.0, rel=0.01)
     assert here.log_sd < 0.02
 
 
-def test_a_trial_that_was_seen_on_one_machine_is_known_nearly_on_another_that_others_were_seen_on() -> None:
+def test_a_trial_observed_on_one_machine_is_predicted_well_on_another_that_others_ran_on() -> None:
     others = {JobId(f"j{n}"): {("small", 1): pace(8.0 + n), ("large", 1): pace((8.0 + n) / 3)} for n in range(4)}
     seen = {JobId("new"): {("small", 1): pace(20.0)}}
     alone, together = SpeedModel(ALL, seen), SpeedModel(ALL, {**others, **seen})
@@ -94,7 +94,7 @@ def test_a_trial_that_was_seen_on_one_machine_is_known_nearly_on_another_that_ot
     assert told.log_sd < 0.15 < guessed.log_sd
 
 
-def test_machines_that_were_seen_tell_what_size_is_worth_on_one_that_was_not() -> None:
+def test_observed_machines_tell_the_effect_of_size_on_an_unobserved_one() -> None:
     """Here twice the CPUs are 1.4 times as fast: the guess, twice as fast, is not kept."""
     seen = {JobId(f"j{n}"): {("small", 1): pace(10.0), ("middle", 1): pace(10.0 / 2**0.5)} for n in range(6)}
     learned = SpeedModel(ALL, seen).step_time(JobId("j0"), LARGE, 1).median_s
@@ -109,7 +109,7 @@ def test_a_new_trial_is_expected_to_be_like_the_others() -> None:
     assert 0.4 < new.log_sd < 0.8
 
 
-def test_machines_that_are_not_for_sale_any_more_say_nothing() -> None:
+def test_machines_without_a_listing_are_left_out() -> None:
     model = SpeedModel((SMALL,), {JobId("j0"): {("gone", 1): pace(1.0)}})
     assert model.step_time(JobId("j0"), SMALL, 1) == SpeedModel((SMALL,), {}).step_time(None, SMALL, 1)
 
@@ -134,7 +134,7 @@ def test_an_open_segment_counts_and_steps_without_time_do_not() -> None:
     assert paces_of(job, {segment.id: segment}) == {("small", 1): Pace(4, 50.0)}
 
 
-def test_as_printed_knows_what_it_saw_and_nothing_else() -> None:
+def test_as_printed_has_only_what_it_observed() -> None:
     model = SpeedAsPrinted({JobId("j0"): {("small", 1): pace(7.0)}}, cpu_seconds=10.0)
     assert model.step_time(JobId("j0"), SMALL, 1).median_s == pytest.approx(7.0)
     assert model.step_time(JobId("j1"), SMALL, 1).median_s == 20.0
@@ -179,7 +179,7 @@ def dense_answer(seen: dict[JobId, dict[tuple[str, int], Pace]], job: str, machi
     return math.exp(guess(machine) + weights @ logs), math.sqrt(own - weights @ across)
 
 
-def test_the_order_of_reports_is_of_no_matter() -> None:
+def test_the_order_of_reports_does_not_matter() -> None:
     rng = random.Random(1)
     seen = {JobId(f"j{n}"): {("small", 1): pace(rng.uniform(1, 9)), ("large", 1): pace(rng.random())} for n in range(9)}
     turned = dict(reversed(seen.items()))
@@ -205,7 +205,7 @@ class Compares:
 
 
 @pytest.mark.parametrize("recipe", ["random", "asha"])
-def test_what_is_kept_from_turn_to_turn_is_what_counting_afresh_would_give(recipe: str) -> None:
+def test_the_cached_evidence_equals_a_fresh_count(recipe: str) -> None:
     offers = [Offer(provider="aws", zone="a", machine=f"m{size}", spot=True) for size in (1, 2, 4)]
     provider = scenes.market(
         dies_at_age(700.0), listings=[scenes.listing(x, vcpus=2 + i) for i, x in enumerate(offers)]
@@ -219,7 +219,7 @@ def test_what_is_kept_from_turn_to_turn_is_what_counting_afresh_would_give(recip
 
 
 # -- are steps steady? -------------------------------------------------------------------------------------------------
-def test_recorded_epochs_are_as_steady_as_the_paper_says() -> None:
+def test_the_variation_of_recorded_epochs_is_that_of_the_paper() -> None:
     """Paper: less than 0.1. 345 networks on a GPU."""
     path = data_folder() / "lc_nasbench_nlp_curves.parquet"
     if not path.exists():
@@ -232,7 +232,9 @@ def test_recorded_epochs_are_as_steady_as_the_paper_says() -> None:
 
 
 @pytest.mark.heavy
-def test_steps_of_a_workload_are_as_steady_as_the_paper_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variation_of_a_workloads_steps_is_that_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By CPU time, without the first two, which warm the caches. A machine on which the same sum takes now this, now
     that long cannot tell."""
     monkeypatch.setenv("SHOESTRING_DATA", str(tmp_path))

@@ -33,7 +33,7 @@ def test_in_print_a_machine_that_never_does_a_step_is_the_best_and_corrected_it_
     assert dead_at_once > 5 * alive
 
 
-def test_where_whoever_is_taken_away_pays_nothing_the_time_of_the_user_tells_them_apart() -> None:
+def test_where_preempted_machines_are_free_the_value_of_time_decides() -> None:
     refunds = {"refund_within_s": HOUR_S}
     slow = Overheads(start_s=300.0)
     dead_at_once, alive = usd_per_useful_step(90.0, 100, [1.0, 0.05], 0.4, overheads=slow, **refunds)
@@ -43,13 +43,13 @@ def test_where_whoever_is_taken_away_pays_nothing_the_time_of_the_user_tells_the
     assert dead_at_once > alive
 
 
-def test_a_machine_nobody_takes_away_costs_its_time_and_its_overheads() -> None:
+def test_a_machine_that_is_never_preempted_costs_its_time_and_its_overheads() -> None:
     overheads = Overheads(start_s=50.0, save_s=2.0, every_s=100.0)
     price = usd_per_useful_step(10.0, 60, 0.0, 3.6, overheads=overheads)
     assert price == pytest.approx((50.0 + 600.0 * 1.02) * 3.6 / 3600 / 60)
 
 
-def test_of_a_step_longer_than_the_notice_half_is_lost_with_the_machine() -> None:
+def test_half_of_a_step_longer_than_the_notice_is_lost_with_the_machine() -> None:
     finished, cut = usd_per_useful_step([100.0, 100.0], 1000, 0.9, 0.4, notice_s=[120.0, 30.0])
     assert cut > 1.02 * finished
     finished, cut = usd_per_useful_step([100.0, 100.0], 1000, 0.0, 0.4, notice_s=[120.0, 30.0])
@@ -71,7 +71,7 @@ def test_dollars_and_useful_time_are_those_of_many_simulated_stays(chance, stay_
     assert useful_s(rate, stay_s, overheads) == pytest.approx(trained.mean(), rel=0.02)
 
 
-def test_without_a_notice_what_was_not_saved_is_lost() -> None:
+def test_without_a_notice_unsaved_work_is_lost() -> None:
     kept = Overheads(every_s=600.0, saved_on_notice=True)
     lost = Overheads(every_s=600.0, saved_on_notice=False)
     assert useful_s(rate_per_s(0.5), HOUR_S, lost) < useful_s(rate_per_s(0.5), HOUR_S, kept)
@@ -97,13 +97,13 @@ def test_it_is_a_price_for_any_machine_and_grows_with_what_the_machine_costs(
 
 
 @given(chance=st.floats(0.0, 0.99), step_s=st.floats(1.0, 600.0))
-def test_without_refunds_a_machine_that_is_taken_away_more_often_is_never_cheaper(chance, step_s) -> None:
+def test_without_refunds_a_machine_that_is_preempted_more_often_is_never_cheaper(chance, step_s) -> None:
     rarely = usd_per_useful_step(step_s, 100, chance / 2, 1.0)
     often = usd_per_useful_step(step_s, 100, chance, 1.0)
     assert often >= rarely * (1 - 1e-9)
 
 
-def test_arrays_are_answered_as_one_by_one() -> None:
+def test_arrays_give_the_same_as_single_values() -> None:
     rng = np.random.default_rng(1)
     step_s, chance, price = rng.uniform(1, 100, 50), rng.random(50), rng.uniform(0.1, 3, 50)
     together = usd_per_useful_step(step_s, 40, chance, price, refund_within_s=HOUR_S)

@@ -21,7 +21,7 @@ hours = st.floats(0.0, 500.0)
 records = st.builds(ZoneRecord, losses=st.floats(0, 200), uptime_h=hours, returns=st.floats(0, 200), downtime_h=hours)
 
 
-def test_a_zone_nobody_has_tried_is_told_by_the_priors() -> None:
+def test_an_untried_zone_has_the_priors() -> None:
     assert mean_spell_h(ZoneRecord()) == 16.0
     assert survival(1.0, 1.0, ZoneRecord()) == pytest.approx(1 / (1 + 0.85 / 4))
     assert losses_per_h(ZoneRecord()) == pytest.approx(1 / 12)
@@ -43,18 +43,18 @@ def test_the_expected_stay_is_the_integral_of_survival(record: ZoneRecord, age_h
 
 
 @given(records)
-def test_rates_are_positive_whatever_was_seen(record: ZoneRecord) -> None:
+def test_rates_are_positive_for_any_record(record: ZoneRecord) -> None:
     assert losses_per_h(record) > 0
     assert returns_per_h(record) > 0
 
 
-def test_rates_come_close_to_what_was_counted() -> None:
+def test_rates_approach_the_counts() -> None:
     week = ZoneRecord(losses=50, uptime_h=100, returns=50, downtime_h=68)
     assert losses_per_h(week) == pytest.approx(0.5, rel=0.1)
     assert returns_per_h(week) == pytest.approx(50 / 68, rel=0.1)
 
 
-def test_young_spells_are_counted_apart() -> None:
+def test_young_spells_have_their_own_rate() -> None:
     rates = loss_rates(ZoneRecord(losses=50, uptime_h=150), young=ZoneRecord(losses=45, uptime_h=30))
     assert rates.young_per_h == pytest.approx(1.43, abs=0.01)
     assert rates.old_per_h == pytest.approx(0.05, abs=0.01)

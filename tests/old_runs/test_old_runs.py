@@ -19,7 +19,7 @@ import pytest
 import shoestring as ss
 from shoestring.client import Client
 from shoestring.runs.folder import RunFolder
-from shoestring.server.submissions import kept
+from shoestring.server.submissions import read_submission
 from shoestring.server.tokens import FILE, add_token
 from tests.old_runs.make import CLI, KINDS, PLACE
 
@@ -148,7 +148,7 @@ def service(tmp_path: Path) -> Iterator[tuple[Project, Client]]:
 
 def test_a_service_goes_on_with_what_was_submitted_to_an_earlier_one(service: tuple[Project, Client]) -> None:
     project, client = service
-    assert kept(RunFolder(project.store / "halfway")) is not None
+    assert read_submission(RunFolder(project.store / "halfway")) is not None
     assert {run["id"] for run in client.list()} == {"finished", "halfway"}
     client.resume("halfway")
     client.wait("halfway")

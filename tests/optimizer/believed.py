@@ -15,7 +15,7 @@ from tests.optimizer.made_up import FRACTIONS, optimizer, run
 
 
 def believed(runs: int = 12, kind: type[Posteriors] = Posteriors, **changes: object) -> Posteriors:
-    """After this many runs of configurations and fractions drawn by lot."""
+    """After this many runs of configurations and fractions sampled at random."""
     asked = optimizer(**changes)
     configs = asked._history().candidates.configs
     rng = np.random.default_rng(3)

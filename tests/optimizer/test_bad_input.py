@@ -40,9 +40,9 @@ def test_an_unknown_method_is_refused_with_the_one_that_was_meant() -> None:
     assert "trimtuner" in refused.value.hint
 
 
-def test_a_limit_on_a_metric_that_is_not_told_is_said_at_once() -> None:
+def test_a_constraint_on_a_metric_that_is_not_reported_is_an_error_at_once() -> None:
     one = Optimizer(SPACE, minimize="loss", constraints=["recall >= 0.8"])
-    with pytest.raises(SpecError, match=r"recall has a limit .* tells seconds, loss"):
+    with pytest.raises(SpecError, match=r"recall has a constraint .* reports seconds, loss"):
         one.tell(one.ask(), loss=0.1, seconds=3.0)
     with pytest.raises(SpecError, match="loss is the objective"):
         one.tell(Suggestion({"x": 1}), recall=0.9)
@@ -56,18 +56,18 @@ def test_times_and_costs_are_amounts(wrong: dict[str, object]) -> None:
 
 
 def test_only_candidates_can_be_told() -> None:
-    with pytest.raises(SpecError, match="none of the 6 candidates"):
+    with pytest.raises(SpecError, match="not among the 6 candidates"):
         Optimizer(SPACE, minimize="loss").tell(Suggestion({"x": 7}), loss=1.0)
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, math.nan])
-def test_prices_are_above_nothing(price: float) -> None:
+def test_prices_must_be_positive(price: float) -> None:
     with pytest.raises(SpecError, match="usd_per_hour"):
         Optimizer(SPACE, minimize="loss", usd_per_hour=price)
 
 
-def test_before_anything_is_told_there_is_no_best() -> None:
-    with pytest.raises(SpecError, match="nothing has been told"):
+def test_before_the_first_tell_there_is_no_best() -> None:
+    with pytest.raises(SpecError, match="nothing can be recommended before the first tell"):
         Optimizer(SPACE, minimize="loss").best()
 
 
@@ -78,7 +78,7 @@ def test_a_single_candidate_is_tried_and_is_the_answer(method: str) -> None:
     while suggestion.config != {"x": 1} or suggestion.fraction < 1.0:
         suggestion = one.ask()
         one.tell(suggestion, loss=0.5, cost=0.2 * suggestion.fraction)
-    with pytest.raises(SpecError, match="nothing is left"):
+    with pytest.raises(SpecError, match="no candidate is left"):
         one.ask()
     assert one.best().config == {"x": 1}
     assert one.best().feasible
@@ -96,11 +96,11 @@ def test_where_nothing_is_feasible_the_answer_says_so_and_names_the_nearest_miss
     # the one has no regard to limits, the other believes its trees against what was measured
     by_models_alone = {"fabolas": 6, "trimtuner_dt_as_printed": 2}
     assert answer.config == {"x": by_models_alone.get(method, 1)}
-    assert "nearest miss breaks cost <= $0.10: $0.12 (measured)" in answer.why
+    assert "nearest miss violates cost <= $0.10: $0.12 (measured)" in answer.why
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_where_every_run_is_killed_it_goes_on_and_says_so(method: str) -> None:
+def test_where_every_run_is_killed_it_continues_and_says_so(method: str) -> None:
     one = Optimizer(SPACE, minimize="loss", constraints="cost <= 0.10", method=method)
     for _ in range(6):
         one.tell(one.ask(), cost=0.10, killed=True)
@@ -129,9 +129,9 @@ def test_equal_objectives_and_costs_of_nothing_do_not_stop_it(method: str) -> No
     assert one.best().objective == pytest.approx(0.0, abs=1e-3)
 
 
-def test_asking_on_and_on_without_telling_asks_different_runs_until_none_is_left() -> None:
+def test_asking_without_telling_suggests_different_runs_until_none_is_left() -> None:
     one = Optimizer(SPACE, minimize="loss", fractions=[0.5, 1.0])
     found = [one.ask() for _ in range(12)]
     assert len({(str(suggestion.config), suggestion.fraction) for suggestion in found}) == 12
-    with pytest.raises(SpecError, match="nothing is left"):
+    with pytest.raises(SpecError, match="no candidate is left"):
         one.ask()

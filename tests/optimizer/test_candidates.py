@@ -19,7 +19,7 @@ def test_a_finite_space_is_listed_with_one_length_for_each_parameter() -> None:
     assert found.x[found.row({"width": 3, "kind": "b", "same": 7})].tolist() == [0.0, 1.0, 0.0, 1.0]
 
 
-def test_a_table_has_ranges_for_numbers_and_choices_for_words() -> None:
+def test_a_table_has_ranges_for_numbers_and_choices_for_text() -> None:
     rows = [{"rate": 10.0**-k, "batch": b, "kind": kind, "n": 1} for k in (1, 3) for b in (4, 8) for kind in "xy"]
     found = listed(rows)
     assert found is not None
@@ -57,11 +57,11 @@ def test_there_must_be_candidates() -> None:
         listed({"a": ss.integer(1, 3)}, [])
     with pytest.raises(SpecError, match="other parameters"):
         listed([{"a": 1}, {"b": 1}])
-    with pytest.raises(SpecError, match="no configuration"):
+    with pytest.raises(SpecError, match="not a configuration"):
         listed([3])
 
 
-def test_the_first_runs_are_spread_over_every_parameter() -> None:
+def test_the_initial_design_is_spread_over_every_parameter() -> None:
     found = listed({"a": ss.integer(0, 99), "b": ss.integer(0, 99), "kind": ss.choice(*"wxyz")})
     assert found is not None
     rows = latin_hypercube(found, 4, seed=3)
@@ -73,7 +73,7 @@ def test_the_first_runs_are_spread_over_every_parameter() -> None:
     assert rows != latin_hypercube(found, 4, seed=4)
 
 
-def test_there_are_no_more_first_runs_than_candidates() -> None:
+def test_the_initial_design_has_no_more_runs_than_candidates() -> None:
     one = listed([{"only": 1}])
     assert one is not None
     assert latin_hypercube(one, 4, seed=0) == [0]

@@ -32,7 +32,7 @@ def told(
 
 
 @pytest.mark.parametrize("fraction", [0.25, 1.0])
-def test_it_is_the_predicted_accuracy_times_the_chance_to_keep_each_limit(fraction: float) -> None:
+def test_it_is_the_predicted_accuracy_times_the_chance_to_satisfy_each_constraint(fraction: float) -> None:
     posteriors = told("accuracy")
     accuracy = 1.0 - posteriors.objective.at(fraction).mean
     cost, recall = (limit.posterior.at(fraction) for limit in posteriors.modelled_constraints())
@@ -43,7 +43,7 @@ def test_it_is_the_predicted_accuracy_times_the_chance_to_keep_each_limit(fracti
     assert cea(posteriors, fraction, rows) == pytest.approx(cea(posteriors, fraction)[rows])
 
 
-def test_the_chance_of_limits_with_known_prices_is_that_of_the_beliefs() -> None:
+def test_the_chance_of_feasibility_with_known_prices_is_that_of_the_posteriors() -> None:
     posteriors = told("accuracy", kind=Posteriors)
     assert np.log(chance_feasible(posteriors)) == pytest.approx(posteriors.log_feasible())
 

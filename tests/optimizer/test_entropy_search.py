@@ -53,13 +53,13 @@ def test_the_chance_to_be_the_best_is_counted_in_each_line_of_draws() -> None:
     assert p_opt(values[0]).tolist() == [0.5, 0.5, 0.0]
 
 
-def test_information_is_nothing_for_the_uniform_and_most_for_the_certain() -> None:
+def test_information_is_0_for_the_uniform_and_largest_for_the_certain() -> None:
     chance = np.array([[0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
     assert information(chance) == pytest.approx([0.0, math.log(4.0), math.log(2.0)])
 
 
 @pytest.mark.parametrize("roots", [1, 3, 5])
-def test_what_a_run_lets_know_is_that_of_models_updated_with_every_root(roots: int) -> None:
+def test_the_information_after_a_run_is_that_of_models_updated_at_every_root(roots: int) -> None:
     posterior = believed().objective
     nodes, two = gauss_hermite(roots), two_rivals(posterior)
     draws = posterior.draws(two, 100_000, [0])
@@ -69,7 +69,7 @@ def test_what_a_run_lets_know_is_that_of_models_updated_with_every_root(roots: i
         assert information_after(draws, np.array([row]), fraction, nodes)[0] == pytest.approx(brute_force, abs=0.01)
 
 
-def test_no_run_is_expected_to_tell_less_than_nothing() -> None:
+def test_no_run_has_a_negative_expected_information_gain() -> None:
     posterior = believed().objective
     two, nodes = two_rivals(posterior), gauss_hermite(5)
     draws = posterior.draws(two, 100_000, [0])
@@ -119,7 +119,7 @@ def test_the_acquisition_is_information_times_chance_by_cost() -> None:
     )
 
 
-def test_what_is_known_already_counts_in_print_only() -> None:
+def test_the_current_information_is_subtracted_but_in_print() -> None:
     posteriors, rows = believed(), np.arange(20)
     known = float(information(p_opt(EntropySearch(posteriors, CORRECTED)._draws.values)))
     in_print = EntropySearch(posteriors, AS_PRINTED).per_cost(rows, 1 / 32) * posteriors.expected_cost(1 / 32, rows)
@@ -128,12 +128,12 @@ def test_what_is_known_already_counts_in_print_only() -> None:
     assert (gain < in_print).all()
 
 
-def test_without_limits_the_chance_is_one() -> None:
+def test_without_constraints_the_chance_is_one() -> None:
     incumbent = NextIncumbent(believed(constraints=()), 3, measured_first=True)
     assert incumbent.chance(np.arange(7), 1.0).tolist() == [1.0] * 7
 
 
-def test_the_best_is_looked_for_where_limits_are_kept_only_if_these_count() -> None:
+def test_representer_points_are_feasible_only_in_the_constrained_variant() -> None:
     posteriors = believed(20)
     chance = chance_feasible(posteriors)
     within, anywhere = representer_points(posteriors, CORRECTED), representer_points(posteriors, UNCONSTRAINED)

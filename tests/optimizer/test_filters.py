@@ -23,7 +23,7 @@ def hill(rows: Rows, fraction: float) -> Numbers:
     return np.exp(-((X[rows] - 1.0) ** 2).sum(axis=1) - abs(fraction - 0.25))
 
 
-def test_the_acquisition_is_computed_once_for_each_run_and_where_it_is_asked_for() -> None:
+def test_the_acquisition_is_computed_lazily_and_once_for_each_run() -> None:
     asked: list[tuple[int, float]] = []
 
     def counted(rows: Rows, fraction: float) -> Numbers:
@@ -45,7 +45,7 @@ def test_without_a_filter_the_best_of_all_untried_runs_is_found() -> None:
 
 
 @pytest.mark.parametrize("limited", LIMITED, ids=lambda limited: type(limited).__name__)
-def test_no_filter_looks_at_much_more_than_it_may_or_at_what_was_tried(limited: Filter) -> None:
+def test_no_filter_exceeds_its_allowance_by_much_or_evaluates_tried_runs(limited: Filter) -> None:
     worth = LazyAcquisition(BELIEFS, hill)
     best = limited.best(worth)
     assert best in worth.untried
@@ -74,7 +74,7 @@ def test_cea_keeps_the_share_with_the_largest_constrained_expected_accuracy() ->
     assert promise[evaluated].min() >= promise[others].max()
 
 
-def test_every_point_of_the_cube_stands_for_an_untried_run_and_every_run_for_itself() -> None:
+def test_every_point_of_the_cube_maps_to_an_untried_run_and_every_run_to_itself() -> None:
     worth = LazyAcquisition(BELIEFS, hill)
     cube = Cube(worth)
     rng = np.random.default_rng(0)

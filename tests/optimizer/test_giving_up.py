@@ -14,20 +14,18 @@ SLOWEST = 300.0
 """A third of the candidates takes so many times as long as in the table."""
 
 
-def test_on_all_of_the_data_the_end_is_the_limit() -> None:
+def test_on_the_full_data_the_end_is_the_limit() -> None:
     constraints = parse_all(["cost <= 0.10", "time <= 2h", "recall >= 0.8", "latency <= 5", "cost >= 0.01"])
     assert ends(constraints, 1.0) == {"cost": 0.10, "seconds": 7200.0}
 
 
 @given(st.floats(1e-3, 1.0), st.floats(1e-3, 1e3), st.floats(0.61, 1.5))
-def test_who_keeps_the_limit_is_not_given_up_if_costs_shrink_as_they_should(
-    s: float, limit: float, power: float
-) -> None:
+def test_a_feasible_run_is_not_ended_early_if_costs_shrink_as_assumed(s: float, limit: float, power: float) -> None:
     """A whole run that just keeps the limit, and costs that fall with the data by any power from 0.61 on."""
     assert limit * s**power <= ends(parse_all(f"cost <= {limit!r}"), s)["cost"]
 
 
-def test_the_optimiser_says_where_to_end_a_run_and_the_baselines_name_the_limit_itself() -> None:
+def test_the_optimizer_suggests_where_to_end_a_run_and_the_baselines_use_the_limit_itself() -> None:
     ours, baseline = optimizer().ask(), optimizer(method="eic").ask()
     assert ours.fraction == FRACTIONS[0]
     assert ours.end_at == {"cost": pytest.approx(LIMIT_USD * FRACTIONS[0] ** 0.6)}
@@ -59,6 +57,6 @@ def spent_until_good(give_up: bool, seed: int) -> float:
     return float("inf")
 
 
-def test_giving_up_saves_where_some_candidates_are_slower_by_far() -> None:
+def test_early_stopping_saves_where_some_candidates_are_much_slower() -> None:
     pairs = [(spent_until_good(True, seed), spent_until_good(False, seed)) for seed in range(4)]
     assert sum(early for early, _ in pairs) < 0.8 * sum(late for _, late in pairs)

@@ -46,7 +46,7 @@ def noise(shape: KernelParameters, at: RunPoints) -> np.ndarray:
 
 @given(seed=st.integers(0, 10_000), count=st.integers(1, 12))
 @settings(max_examples=30, deadline=None)
-def test_the_slope_of_the_posterior_density_is_that_of_finite_differences(seed: int, count: int) -> None:
+def test_the_gradient_of_the_log_posterior_is_that_of_finite_differences(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     density = LogPosterior(some_points(count, rng), rng.standard_normal(count), FRAME)
     theta = some_shape(rng).theta
@@ -118,7 +118,7 @@ def test_the_joint_posterior_of_two_fractions_is_that_of_a_textbook() -> None:
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
-def test_a_fantasy_is_the_same_as_a_process_that_was_told(seed: int) -> None:
+def test_conditioning_on_a_value_equals_a_process_fitted_with_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
     seen, values, shape = some_points(10, rng), rng.standard_normal(10), some_shape(rng)
     x, new = rng.random((6, 5)), rng.random(5)
@@ -133,7 +133,7 @@ def test_a_fantasy_is_the_same_as_a_process_that_was_told(seed: int) -> None:
         assert one.variance == pytest.approx(other.variance, abs=1e-6)
 
 
-def test_a_vague_value_counts_for_less_and_the_fit_knows_it() -> None:
+def test_a_value_with_extra_variance_counts_for_less_in_the_fit_too() -> None:
     rng = np.random.default_rng(7)
     seen, values, shape = some_points(10, rng), rng.standard_normal(10), some_shape(rng)
     x, new, log_s = rng.random((6, 5)), rng.random(5), np.log(np.array([0.25]))
@@ -149,7 +149,7 @@ def test_a_vague_value_counts_for_less_and_the_fit_knows_it() -> None:
         assert density(theta)[1][number] == pytest.approx(measured, rel=1e-4, abs=1e-5), number
 
 
-def test_to_be_told_what_it_expects_leaves_means_and_takes_doubt_away() -> None:
+def test_conditioning_on_its_own_prediction_keeps_means_and_reduces_variance() -> None:
     rng = np.random.default_rng(4)
     process = GP.of(some_points(10, rng), rng.standard_normal(10), KernelParameters(FRAME.prior()[0]), FRAME)
     x = rng.random((6, 5))
@@ -160,7 +160,7 @@ def test_to_be_told_what_it_expects_leaves_means_and_takes_doubt_away() -> None:
     assert after.variance[0] < 0.5 * before.variance[0]
 
 
-def test_the_fit_finds_which_parameter_matters_and_goes_on_from_where_it_was() -> None:
+def test_the_fit_finds_which_parameter_matters_and_starts_from_the_last_one() -> None:
     rng = np.random.default_rng(5)
     points = FRAME.points(rng.random((40, 5)), np.zeros(40))
     values = np.sin(6 * points.x[:, 0])
@@ -172,7 +172,7 @@ def test_the_fit_finds_which_parameter_matters_and_goes_on_from_where_it_was() -
     assert density(later.theta)[0] >= density(first.theta)[0] > density(KernelParameters(FRAME.prior()[0]).theta)[0]
 
 
-def test_a_matern_of_columns_that_share_a_length_is_that_of_their_distance() -> None:
+def test_a_matern_of_columns_that_share_a_length_scale_is_that_of_their_distance() -> None:
     rng = np.random.default_rng(6)
     a, b, lengths = rng.random((4, 5)), rng.random((3, 5)), np.array([0.5, 1.0, 2.0])
     r = np.sqrt((((a[:, None] - b) / lengths[FRAME.parameter]) ** 2).sum(axis=2))

@@ -34,7 +34,9 @@ def told_of_rates(**goal: object) -> Posteriors:
 
 
 @pytest.mark.parametrize("goal", [{"minimize": "error"}, {"minimize": None, "maximize": "accuracy"}])
-def test_the_favourite_has_the_largest_expected_value_and_what_breaks_a_limit_has_none(goal: dict[str, object]) -> None:
+def test_the_incumbent_has_the_largest_expected_value_and_infeasible_candidates_have_none(
+    goal: dict[str, object],
+) -> None:
     posteriors = told_of_rates(**goal)
     ahead = posteriors.objective.at(1.0)
     drawn = np.exp(ahead.mean + ahead.deviation * np.random.default_rng(0).standard_normal((4000, len(ahead.mean))))
@@ -43,14 +45,14 @@ def test_the_favourite_has_the_largest_expected_value_and_what_breaks_a_limit_ha
     assert worth[incumbent_row(posteriors)] > 0.97 * worth.max()
 
 
-def test_a_candidate_that_is_hardly_known_is_worth_less_than_one_that_is_known_to_be_as_good() -> None:
+def test_an_uncertain_candidate_is_worth_less_than_a_certain_one_of_the_same_mean() -> None:
     posteriors = told_of_rates(minimize=None, maximize="accuracy")
     worth = np.exp(log_value(posteriors, np.full(3, math.log(0.2)), np.array([0.0, 0.5, 3.0])))
     assert worth[0] == pytest.approx(0.8)
     assert worth[0] > worth[1] > worth[2] > 0.0
 
 
-def test_values_without_a_zero_count_from_the_worst_seen() -> None:
+def test_values_without_a_zero_count_from_the_worst_observed() -> None:
     one = Optimizer({"x": ss.integer(0, 9)}, maximize="reward", constraints="cost <= 1")
     for x in range(0, 10, 3):
         one.tell(Suggestion({"x": x}), reward=250.0 + x, cost=0.5 if x < 9 else 1.5)
@@ -69,7 +71,7 @@ def told(small_error: float) -> Optimizer:
     return one
 
 
-def test_a_prediction_takes_the_place_of_a_measurement_only_if_it_wins_by_far() -> None:
+def test_a_prediction_replaces_a_measurement_only_if_it_is_much_better() -> None:
     by_far = told(small_error=0.02).best()
     assert not by_far.measured
     assert by_far.config != {"x": 0}
@@ -79,7 +81,7 @@ def test_a_prediction_takes_the_place_of_a_measurement_only_if_it_wins_by_far() 
     assert by_little.config == {"x": 0}
 
 
-def test_a_run_that_keeps_its_limits_and_is_good_for_nothing_else_is_not_held_on_to() -> None:
+def test_a_feasible_run_with_a_poor_objective_is_not_kept() -> None:
     one = Optimizer({"x": ss.integer(0, 9)}, maximize="accuracy", constraints="cost <= 1", fractions=[0.25, 1.0])
     one.tell(Suggestion({"x": 0}, 1.0), accuracy=0.10, cost=0.9)
     for x in range(10):
@@ -90,13 +92,13 @@ def test_a_run_that_keeps_its_limits_and_is_good_for_nothing_else_is_not_held_on
     assert answer.probability < 0.97
 
 
-def test_what_is_recommended_is_not_what_was_measured_to_be_infeasible() -> None:
+def test_a_candidate_measured_to_be_infeasible_is_not_recommended() -> None:
     posteriors = believed(20, seed=5)
     infeasible = [posteriors.history.candidates.configs[row] for row in posteriors.history.infeasible]
     assert recommended(posteriors).config not in infeasible
 
 
-def test_while_nothing_keeps_the_limits_candidates_are_weighed_by_how_good_they_would_be() -> None:
+def test_while_nothing_is_feasible_candidates_are_weighted_by_their_expected_value() -> None:
     """Two kinds that are as likely to keep the limit, one of them good for nothing."""
     one = Optimizer({"x": ss.integer(0, 9)}, maximize="accuracy", constraints="cost <= 1", fractions=(1 / 4, 1.0))
     for x in range(0, 10, 3):

@@ -80,7 +80,7 @@ def test_a_fantasy_is_that_of_botorch() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["objective", "limit"])
-def test_influence_is_what_an_update_would_bring(outcome: str) -> None:
+def test_influence_is_the_effect_of_an_update(outcome: str) -> None:
     posteriors = believed()
     posterior = posteriors.objective if outcome == "objective" else posteriors.modelled_constraints()[0].posterior
     assert isinstance(posterior, OutcomePosterior)
@@ -101,7 +101,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_posterior() -> None:
     assert np.cov(values.T) == pytest.approx(covariance, abs=0.03 * unit**2)
 
 
-def test_draws_that_are_told_a_value_are_draws_of_the_posterior_after_it() -> None:
+def test_conditioned_draws_are_draws_of_the_posterior_after_the_run() -> None:
     posterior = believed().objective
     draws = posterior.draws(TARGETS, 100_000, [1])
     for row, fraction in RUNS:
@@ -115,14 +115,14 @@ def test_draws_that_are_told_a_value_are_draws_of_the_posterior_after_it() -> No
             assert np.cov(values[0].T) == pytest.approx(covariance, abs=0.03 * unit**2)
 
 
-def test_equal_seeds_draw_equally_and_others_do_not() -> None:
+def test_equal_seeds_give_equal_draws_and_others_do_not() -> None:
     posterior = believed().objective
     first, again, other = (posterior.draws(TARGETS, 10, seed).values for seed in ([1, 2], [1, 2], [1, 3]))
     assert (first == again).all()
     assert (first != other).any()
 
 
-def test_candidates_that_are_all_but_the_same_can_be_drawn() -> None:
+def test_nearly_identical_candidates_can_be_drawn() -> None:
     space = {"a": ss.uniform(0.0, 1.0)}
     candidates = listed(space, [{"a": 0.5 + 1e-9 * place} for place in range(20)])
     assert candidates is not None

@@ -13,7 +13,7 @@ from tests.optimizer.made_up import optimizer, run
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_it_suggests_what_the_other_would(method: str) -> None:
+def test_a_restored_optimizer_suggests_what_the_original_would(method: str) -> None:
     one = optimizer(method=method)
     for _ in range(7):
         run(one, one.ask())
@@ -27,7 +27,7 @@ def test_it_suggests_what_the_other_would(method: str) -> None:
     assert other.ask() == one.ask()
 
 
-def test_what_nobody_knows_of_a_run_is_nan() -> None:
+def test_unknown_metrics_of_a_run_are_nan() -> None:
     one = optimizer()
     for _ in range(4):
         run(one, one.ask())
@@ -37,7 +37,7 @@ def test_what_nobody_knows_of_a_run_is_nan() -> None:
     assert math.isfinite(one.best().objective)
 
 
-def test_it_says_when_nothing_is_left_to_ask() -> None:
+def test_it_reports_when_it_is_exhausted() -> None:
     from shoestring.optimizer.optimizer import Optimizer
 
     one = Optimizer([{"x": 1}], minimize="loss")

@@ -28,7 +28,7 @@ def test_the_expected_improvement_is_its_integral(mean: float, deviation: float,
         assert ours == pytest.approx(math.log(integral), abs=1e-4)
 
 
-def test_far_from_any_improvement_it_still_tells_better_from_worse() -> None:
+def test_far_from_any_improvement_better_still_ranks_above_worse() -> None:
     means = np.array([1.0, 10.0, 100.0, 1e3, 1e5, 1e7])
     worth = log_expected_improvement(means, np.ones(6), 0.0)
     assert np.isfinite(worth).all()
@@ -46,7 +46,7 @@ def believed(seed: int, runs: int, pending: int = 0) -> Posteriors:
 
 
 @pytest.mark.parametrize(("seed", "runs", "pending"), [(0, 5, 0), (1, 12, 0), (2, 25, 2)])
-def test_looking_at_few_finds_the_best_of_all(
+def test_evaluating_few_finds_the_best_of_all(
     seed: int, runs: int, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mf_eic, "BLOCK", 16)
@@ -59,7 +59,7 @@ def test_looking_at_few_finds_the_best_of_all(
     assert best_run(posteriors, log_eic(posteriors, -2.0)) == (row, history.problem.fractions[column])
 
 
-def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> None:
+def test_a_full_data_run_has_the_largest_correlation_and_the_largest_cost() -> None:
     posteriors = believed(0, 12)
     every = np.arange(len(posteriors.history.candidates))
     correlation = [
@@ -71,7 +71,7 @@ def test_a_run_on_all_of_the_data_settles_most_of_the_doubt_and_costs_most() -> 
     assert posteriors.expected_cost(1 / 8, every[:7]) == pytest.approx(posteriors.expected_cost(1 / 8)[:7])
 
 
-def test_what_a_run_is_expected_to_cost_ends_where_it_is_given_up() -> None:
+def test_the_expected_cost_is_capped_where_a_run_is_ended_early() -> None:
     posteriors = believed(1, 12)
     every, fraction = np.arange(len(posteriors.history.candidates)), 1 / 8
     spent = posteriors._of["seconds"].at(fraction)
@@ -92,7 +92,7 @@ def test_a_measurement_overrules_the_model() -> None:
         assert chance[row] == (-math.inf if seen.killed or usd(seen.config) > LIMIT_USD else 0.0)
 
 
-def test_two_limits_multiply() -> None:
+def test_two_constraints_multiply() -> None:
     asked = optimizer(constraints=["cost <= 0.05", "time <= 10m"])
     for _ in range(8):
         suggestion = asked.ask()

@@ -27,14 +27,14 @@ def asked(seed: int, method: str, runs: int, look: bool = False) -> list[Suggest
     return found
 
 
-def test_it_finds_the_feasible_optimum_for_less_than_runs_on_all_of_the_data() -> None:
+def test_it_finds_the_feasible_optimum_for_less_than_full_data_runs() -> None:
     ours = spent_until_good(optimizer(), budget_usd=0.2)
     theirs = spent_until_good(optimizer(method="eic"), budget_usd=0.4)
     assert ours < min(theirs, 0.2)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_and_tells_give_the_same_asks_whether_anybody_looks_or_not(method: str) -> None:
+def test_the_same_seed_and_tells_give_the_same_asks_whether_best_is_called_or_not(method: str) -> None:
     assert asked(3, method, 9) == asked(3, method, 9, look=True)
     assert asked(3, method, 9) != asked(4, method, 9)
 
@@ -46,7 +46,7 @@ def test_it_begins_with_small_fractions_that_differ() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_is_asked_twice_also_while_runs_are_under_way(method: str) -> None:
+def test_nothing_is_suggested_twice_also_while_runs_are_pending(method: str) -> None:
     one = optimizer(method=method)
     under_way: list[Suggestion] = []
     seen = set()
@@ -60,12 +60,12 @@ def test_nothing_is_asked_twice_also_while_runs_are_under_way(method: str) -> No
     assert len(seen) == 16
 
 
-def test_the_baselines_use_all_of_the_data() -> None:
+def test_the_baselines_use_the_full_data() -> None:
     for method in ("eic", "eic_usd", "eic_usd_2", "random"):
         assert {suggestion.fraction for suggestion in asked(0, method, 6)} == {1.0}
 
 
-def test_a_favourite_is_measured_and_small_runs_are_anchored() -> None:
+def test_a_stable_incumbent_is_measured_and_small_runs_are_anchored() -> None:
     found = asked(0, "trimtuner", 30)
     full = [turn for turn, suggestion in enumerate(found) if suggestion.fraction == 1.0]
     assert full
@@ -100,7 +100,7 @@ def test_before_a_full_run_the_answer_is_a_prediction_with_a_probability() -> No
     assert f"{100 * outlook.probability:.0f} %" in str(answer)
 
 
-def test_it_never_recommends_what_was_measured_to_break_a_limit() -> None:
+def test_it_never_recommends_what_was_measured_to_violate_a_constraint() -> None:
     one = optimizer(seed=2)
     for _ in range(25):
         run(one, one.ask())
@@ -108,7 +108,7 @@ def test_it_never_recommends_what_was_measured_to_break_a_limit() -> None:
         assert one.best().config not in broken
 
 
-def test_an_accuracy_can_be_maximised_under_limits_on_any_metric_without_prices() -> None:
+def test_an_accuracy_can_be_maximised_under_constraints_on_any_metric_without_prices() -> None:
     one = Optimizer(
         {"depth": ss.integer(1, 12), "kind": ss.choice("a", "b")},
         maximize="accuracy",
@@ -131,7 +131,7 @@ def test_an_accuracy_can_be_maximised_under_limits_on_any_metric_without_prices(
     assert {str(outlook.constraint) for outlook in answer.constraints} == {"recall >= 0.6", "predict_ms <= 8"}
 
 
-def test_an_objective_of_any_sign_can_be_minimised_without_limits_costs_or_fractions() -> None:
+def test_an_objective_of_any_sign_can_be_minimised_without_constraints_costs_or_fractions() -> None:
     one = Optimizer({"x": ss.integer(-10, 10), "y": ss.integer(-10, 10)}, minimize="value")
     for _ in range(25):
         suggestion = one.ask()
@@ -141,7 +141,7 @@ def test_an_objective_of_any_sign_can_be_minimised_without_limits_costs_or_fract
     assert one.best().objective == -50.0
 
 
-def test_runs_that_nobody_asked_for_are_learned_from_too() -> None:
+def test_runs_that_were_not_suggested_are_learned_from_too() -> None:
     one = optimizer()
     config = {"rate": 6, "width": 64, "machines": 1, "kind": "small"}
     run(one, Suggestion(config, 1.0))
@@ -149,7 +149,7 @@ def test_runs_that_nobody_asked_for_are_learned_from_too() -> None:
     assert one.best().measured
 
 
-def test_prices_may_change_on_the_way() -> None:
+def test_prices_may_change_during_a_search() -> None:
     one = optimizer()
     for _ in range(5):
         run(one, one.ask())

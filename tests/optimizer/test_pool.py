@@ -15,14 +15,14 @@ RANGES = {"rate": ss.log(1e-5, 1e-1), "width": ss.integer(1, 1000, log=True), "k
 MANY = {"a": ss.integer(0, 99), "b": ss.integer(0, 99)}
 
 
-def test_a_small_space_is_looked_at_whole() -> None:
+def test_a_small_space_is_used_whole() -> None:
     pool = pool_of({"a": ss.integer(0, 9), "b": ss.integer(0, 9)}, None)
     assert isinstance(pool, Whole)
     assert len(pool.candidates((0,), [])) == pool.size == 100
 
 
 @pytest.mark.parametrize("space", [RANGES, MANY], ids=["endless", "many"])
-def test_what_was_run_keeps_its_row_and_equal_turns_draw_the_same(space: dict[str, object]) -> None:
+def test_what_was_run_keeps_its_row_and_equal_turns_sample_the_same(space: dict[str, object]) -> None:
     pool = pool_of(space, None)
     first = pool.candidates((0, 0), [])
     run = [first.configs[7], first.configs[3]]
@@ -41,7 +41,7 @@ def test_what_was_run_keeps_its_row_and_equal_turns_draw_the_same(space: dict[st
 
 
 @pytest.mark.parametrize("space", [RANGES, MANY], ids=["endless", "many"])
-def test_half_of_a_draw_is_near_the_best(space: dict[str, object]) -> None:
+def test_half_of_a_sample_is_near_the_best(space: dict[str, object]) -> None:
     pool = pool_of(space, None)
     best = pool.candidates((0, 0), []).configs[5]
     row = pool.remember(best)
@@ -71,7 +71,7 @@ def test_the_minimum_of_a_continuous_function_is_found_closely() -> None:
     assert min(seen.objective for seen in one.observations) < 0.3979 + 0.3
 
 
-def test_the_first_runs_in_a_continuous_space_are_spread() -> None:
+def test_the_initial_design_in_a_continuous_space_is_spread() -> None:
     one = Optimizer({"x": ss.uniform(0, 1), "y": ss.uniform(0, 1)}, minimize="value", fractions=[0.1, 1.0])
     first = [one.ask() for _ in range(4)]
     for name in "xy":
@@ -79,7 +79,7 @@ def test_the_first_runs_in_a_continuous_space_are_spread() -> None:
         assert len(set(places)) >= 3
 
 
-def test_conditional_spaces_with_ranges_are_drawn_from() -> None:
+def test_conditional_spaces_with_ranges_are_sampled() -> None:
     space = {"kind": ss.choice("sgd", "adam"), "momentum": ss.uniform(0.5, 0.99, when={"kind": "sgd"})}
     one = Optimizer(space, minimize="loss", fractions=[0.1, 1.0], method="trimtuner")
     for _ in range(8):

@@ -54,19 +54,19 @@ def test_one_configuration_is_run_at_four_sizes_first(method: str) -> None:
     assert all(suggestion.config == first[0].config for suggestion in first)
     for suggestion in first:
         run(one, suggestion)
-    assert "sizes first" not in one.ask().why
+    assert "initial design" not in one.ask().why
     others = {str(optimizer(method=method, seed=seed).ask().config) for seed in range(5)}
     assert len(others) > 1
 
 
-def test_with_all_of_the_data_only_one_run_is_enough_to_begin() -> None:
+def test_with_the_full_data_only_the_initial_design_is_one_run() -> None:
     one = optimizer(method="trimtuner_gp_as_printed", fractions=[1.0])
     for _ in range(3):
         run(one, one.ask())
     assert {seen.fraction for seen in one.observations} == {1.0}
 
 
-def test_in_print_the_best_of_those_sure_to_keep_the_limits_is_recommended() -> None:
+def test_in_print_the_best_of_those_sure_to_be_feasible_is_recommended() -> None:
     posteriors = printed(25)
     sure = chance_feasible(posteriors) >= SURE
     assert sure.any()
@@ -90,7 +90,7 @@ def test_the_published_code_recommends_only_what_was_run() -> None:
 
 
 @pytest.mark.parametrize("kind", [believed, printed], ids=["our models", "the paper's"])
-def test_an_answer_tells_what_was_measured_and_predicts_the_rest(kind: object) -> None:
+def test_an_answer_has_what_was_measured_and_predicts_the_rest(kind: object) -> None:
     posteriors: Posteriors = kind(25)  # type: ignore[operator]
     history = posteriors.history
     (measured, seen), *_ = history.feasible.items()
@@ -102,7 +102,7 @@ def test_an_answer_tells_what_was_measured_and_predicts_the_rest(kind: object) -
 
 
 @pytest.mark.parametrize("method", OF_ENTROPY)
-def test_several_suggestions_at_once_differ_and_know_of_each_other(method: str) -> None:
+def test_several_pending_suggestions_differ_and_take_each_other_into_account(method: str) -> None:
     one = optimizer(method=method)
     for _ in range(5):
         run(one, one.ask())
@@ -117,13 +117,13 @@ def test_filters_and_incumbents_can_be_chosen() -> None:
     assert one.best().config in [seen.config for seen in one.observations]
 
 
-def test_mended_it_finds_the_optimum_for_less_than_runs_on_all_of_the_data() -> None:
+def test_corrected_it_finds_the_optimum_for_less_than_full_data_runs() -> None:
     mended = spent_until_good(optimizer(method="trimtuner_gp"), 0.97, budget_usd=0.5)
     assert mended < 0.5
     assert mended <= spent_until_good(optimizer(method="eic"), 0.97, budget_usd=0.5)
 
 
-def test_fabolas_asks_the_same_whatever_the_limits_are() -> None:
+def test_fabolas_suggests_the_same_whatever_the_constraints() -> None:
     strict, lax = (optimizer(method="fabolas", constraints=f"cost <= {usd}") for usd in (0.001, 10.0))
     for _ in range(7):
         suggestion = strict.ask()
@@ -133,7 +133,7 @@ def test_fabolas_asks_the_same_whatever_the_limits_are() -> None:
     assert strict.best().config == lax.best().config
 
 
-def test_expected_improvement_alone_runs_on_all_of_the_data() -> None:
+def test_expected_improvement_alone_uses_the_full_data() -> None:
     one = optimizer(method="ei")
     for _ in range(6):
         run(one, one.ask())

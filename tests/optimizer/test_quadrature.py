@@ -10,7 +10,7 @@ import pytest
 from shoestring.optimizer.acquisition.quadrature import MOST_NODES, gauss_hermite
 
 
-def test_one_root_is_what_is_expected_and_nothing_else() -> None:
+def test_one_root_is_the_mean_alone() -> None:
     for outcomes in (1, 2, 5):
         nodes = gauss_hermite(1, outcomes)
         assert nodes.surprises.tolist() == [[0.0] * outcomes]
@@ -26,7 +26,7 @@ def test_moments_of_a_normal_are_exact_up_to_twice_the_number_of_roots(roots: in
 
 
 @pytest.mark.parametrize("outcomes", [2, 3, 4, 7])
-def test_quantities_are_independent_with_unit_variance_however_many_there_are(outcomes: int) -> None:
+def test_outcomes_are_independent_with_unit_variance_whatever_their_number(outcomes: int) -> None:
     nodes = gauss_hermite(3, outcomes)
     assert len(nodes.weights) <= max(MOST_NODES, 2 * outcomes)
     assert nodes.weights.sum() == pytest.approx(1.0)

@@ -20,7 +20,7 @@ def first_runs(objectives: list[float], method: str = "trimtuner") -> list[tuple
     return asked
 
 
-def test_while_all_come_to_the_same_more_are_spread_over_the_space() -> None:
+def test_while_all_objectives_are_equal_the_initial_design_is_repeated() -> None:
     asked = first_runs([0.1, 0.101, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9])
     assert all(why.startswith("one of the first") for _, why in asked[:7])
     assert {fraction for fraction, _ in asked[:7]} == {FRACTIONS[0]}
@@ -32,11 +32,11 @@ def test_four_that_differ_are_enough() -> None:
     assert not asked[4][1].startswith("one of the first")
 
 
-def test_there_is_an_end_to_it() -> None:
+def test_the_initial_design_is_repeated_a_limited_number_of_times() -> None:
     asked = first_runs([0.1] * 13)
     assert asked[11][1].startswith("one of the first")
     assert not asked[12][1].startswith("one of the first")
 
 
-def test_baselines_begin_with_four() -> None:
+def test_baselines_have_an_initial_design_of_four() -> None:
     assert not first_runs([0.1] * 5, "eic")[4][1].startswith("one of the first")

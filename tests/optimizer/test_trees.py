@@ -42,7 +42,7 @@ def test_every_point_of_a_bag_is_in_one_leaf_and_the_leaf_has_their_mean(
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
-def test_all_points_led_down_together_arrive_where_each_would_alone(seed: int) -> None:
+def test_points_evaluated_together_reach_the_leaves_of_single_ones(seed: int) -> None:
     rng = np.random.default_rng(seed)
     forest = grown(rng.random((30, 3)), rng.standard_normal(30), 5, rng)
     asked = rng.random((40, 3))
@@ -52,7 +52,7 @@ def test_all_points_led_down_together_arrive_where_each_would_alone(seed: int) -
     assert (forest.predict(asked) == forest.value[leaves]).all()
 
 
-def test_who_has_seen_a_point_says_what_it_was() -> None:
+def test_a_tree_that_has_a_point_in_its_bag_predicts_its_target() -> None:
     rng = np.random.default_rng(0)
     x, targets = rng.random((40, 4)), rng.standard_normal(40)
     forest = grown(x, targets, 20, rng)
@@ -61,7 +61,7 @@ def test_who_has_seen_a_point_says_what_it_was() -> None:
     assert 0.55 < seen.mean() < 0.72  # 1 - 1/e of the points are in a bag
 
 
-def test_points_that_cannot_be_told_apart_share_a_leaf_and_equal_targets_need_no_split() -> None:
+def test_identical_points_share_a_leaf_and_equal_targets_need_no_split() -> None:
     rng = np.random.default_rng(1)
     alike = np.array([[0.5, 0.5], [0.5, 0.5], [0.9, 0.5]])
     forest = grown(alike, np.array([1.0, 3.0, 7.0]), 60, rng)

@@ -42,7 +42,7 @@ def believed(measured: OutcomeData, seed: int = 0) -> TreePosterior:
     return TreePosterior(measured, LOG, ERROR, CANDIDATES, FRACTIONS[0], [seed])
 
 
-def test_a_trend_is_followed_to_where_there_are_no_data_which_trees_in_print_cannot() -> None:
+def test_a_trend_is_extrapolated_which_trees_in_print_cannot() -> None:
     measured = some(40, FRACTIONS[:2])
     ours, printed = believed(measured).at(FULL), PrintedTreePosterior(measured, LOG, CANDIDATES, [0]).at(FULL)
     truth = level(EVERY, FULL)
@@ -51,7 +51,7 @@ def test_a_trend_is_followed_to_where_there_are_no_data_which_trees_in_print_can
     assert (printed.mean >= measured.levels.min()).all()
 
 
-def test_far_from_the_data_in_size_there_is_more_doubt_and_a_full_run_takes_it_away() -> None:
+def test_far_from_the_observed_fractions_the_variance_is_larger_and_a_full_run_reduces_it() -> None:
     small = believed(some(12, FRACTIONS[:1]))
     assert (small.at(FULL).deviation > small.at(FRACTIONS[0]).deviation).mean() > 0.9
     # the exponent alone leaves so much doubt
@@ -60,7 +60,7 @@ def test_far_from_the_data_in_size_there_is_more_doubt_and_a_full_run_takes_it_a
     assert np.median(believed(both).at(FULL).deviation) < 0.5 * np.median(small.at(FULL).deviation)
 
 
-def test_predictions_come_as_often_true_as_they_say() -> None:
+def test_predictions_are_calibrated() -> None:
     for seed, noise in ((2, 0.0), (3, 0.3)):
         ahead = believed(some(40, FRACTIONS, noise, seed)).at(FULL)
         off = np.abs(ahead.mean - level(EVERY, FULL)) / ahead.measured_deviation
@@ -74,7 +74,7 @@ def test_noise_is_what_trees_cannot_explain() -> None:
     assert loud == pytest.approx(0.6, abs=0.25)
 
 
-def test_a_run_that_was_ended_early_counts_as_what_others_let_expect_if_that_is_more() -> None:
+def test_a_censored_run_counts_as_what_others_predict_if_that_is_more() -> None:
     transform, rows = Transform(True, floor=1e-9), [0, 3, 6, 9, 12, 15, 18, 21, 15]
     seconds = np.array([5.0, 5.1, 5.2, 5.0, 4.9, 5.1, 5.0, 5.2, 1.0])
     killed = OutcomeData(np.array(rows), np.zeros(9), seconds, np.arange(9) == 8)
@@ -87,7 +87,7 @@ def test_a_run_that_was_ended_early_counts_as_what_others_let_expect_if_that_is_
     )
 
 
-def test_what_is_said_of_runs_together_is_counted_over_the_trees() -> None:
+def test_joint_statistics_are_computed_over_the_trees() -> None:
     posterior = believed(some(25, FRACTIONS))
     draws = posterior.draws(EVERY, TREES, [1]).values
     ahead = posterior.at(FULL)
@@ -100,7 +100,7 @@ def test_what_is_said_of_runs_together_is_counted_over_the_trees() -> None:
     assert posterior.at(FULL, EVERY[3:5]).mean.tolist() == ahead.mean[3:5].tolist()
 
 
-def test_the_same_seed_believes_the_same() -> None:
+def test_the_same_seed_gives_the_same_posterior() -> None:
     one, same, other = (believed(some(20, FRACTIONS), seed).at(FULL).mean for seed in (4, 4, 5))
     assert (one == same).all()
     assert (one != other).any()
@@ -141,7 +141,7 @@ def test_draws_move_about_as_those_of_trees_that_are_grown_anew() -> None:
     assert np.corrcoef(ours, theirs)[0, 1] > 0.6
 
 
-def test_a_run_under_way_leaves_its_mean_and_takes_doubt_away() -> None:
+def test_a_pending_run_keeps_its_mean_and_reduces_variance() -> None:
     posterior = believed(some(20, FRACTIONS))
     before = posterior.at(FULL)
     posterior.expecting(7, FULL)
@@ -150,7 +150,7 @@ def test_a_run_under_way_leaves_its_mean_and_takes_doubt_away() -> None:
     assert after.deviation[7] < 0.8 * before.deviation[7]
 
 
-def test_a_single_observation_is_enough_to_say_something() -> None:
+def test_a_single_observation_is_enough_for_a_prediction() -> None:
     posterior = believed(told([5], [FULL]))
     ahead = posterior.at(FULL)
     assert ahead.mean == pytest.approx(level(np.array([5]), FULL)[0], abs=0.2)

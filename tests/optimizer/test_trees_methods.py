@@ -19,7 +19,7 @@ METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
 
 
 def told(runs: int, **changes: object) -> Optimizer:
-    """An optimiser that knows of some runs drawn by lot, large and small."""
+    """An optimiser that knows of some runs sampled at random, large and small."""
     asked, rng = optimizer(**changes), np.random.default_rng(0)
     configs = asked._history().candidates.configs
     fractions = asked._history().problem.fractions
@@ -36,13 +36,13 @@ def gained(posteriors: Posteriors, fraction: float, roots: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("roots", [1, 3])
-def test_without_covariances_no_run_on_a_part_of_the_data_tells_anything_of_the_best(roots: int) -> None:
+def test_without_covariances_no_run_on_a_data_fraction_has_information_about_the_best(roots: int) -> None:
     posteriors = PrintedTreePosteriors(told(24)._history(), {})
     for fraction in posteriors.history.problem.fractions[:-1]:
         assert np.abs(gained(posteriors, fraction, roots)).max() < 1e-12
 
 
-def test_joint_samples_tell_what_a_run_on_a_part_of_the_data_lets_know() -> None:
+def test_with_joint_samples_a_run_on_a_data_fraction_has_information_about_the_best() -> None:
     posteriors = TreePosteriors(told(24)._history(), {})
     small, full = (gained(posteriors, fraction, 3) for fraction in (1 / 4, FULL))
     assert np.mean(small > 1e-3) > 0.2
@@ -54,7 +54,7 @@ def test_trees_find_a_good_configuration_for_less_than_one_run_costs_and_those_i
     assert corrected < LIMIT_USD < printed
 
 
-def test_it_goes_on_from_what_it_remembered() -> None:
+def test_it_continues_from_its_memory() -> None:
     asked = told(10, method="trimtuner_dt")
     history = asked._history()
     first, later = TrimTunerDt(), TrimTunerDt()
@@ -75,7 +75,7 @@ def test_the_paper_begins_with_one_configuration_at_four_sizes_and_ours_with_fou
     assert len({str(suggestion.config) for suggestion in first[1]}) == 1
 
 
-def test_what_was_measured_to_break_a_limit_is_not_recommended_by_ours() -> None:
+def test_what_was_measured_to_violate_a_constraint_is_not_recommended_by_ours() -> None:
     asked = optimizer(method="trimtuner_dt", seed=3)
     for _ in range(14):
         run(asked, asked.ask())

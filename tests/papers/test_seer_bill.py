@@ -91,7 +91,7 @@ def trials(brackets: tuple[Bracket, ...]) -> int:
 
 
 def test_plans_spend_what_they_may() -> None:
-    """Of the dollars of the budget, where it pays for more than 20 trials and neither a limit on machines nor a price
+    """Of the dollars of the budget, where it pays for more than 20 trials and neither max_machines nor a price
     that may rise forbids more. What counts as used is the bill: whole machines, their least charges, their way out."""
     bills, slots = [], []
     for number in range(1200):
@@ -175,12 +175,12 @@ def test_the_least_that_is_named_works_and_less_does_not(number: int) -> None:
     assert named.deadline_s <= least_deadline_s(terms) + 3600
 
 
-def test_more_workers_than_machines_allow_is_said() -> None:
+def test_more_workers_than_machines_allow_is_an_error() -> None:
     with pytest.raises(SpecError, match="p_min=9 needs 3 machines, more than max_machines=2"):
         billed_plan(replace(EXAMPLE, p_min=9, slots=4, most_machines=2))
 
 
-def test_machines_that_cost_nothing_are_limited_by_their_number_alone() -> None:
+def test_machines_free_of_charge_are_limited_by_their_number_alone() -> None:
     plan = billed_plan(replace(EXAMPLE, budget_usd=0, usd_per_hour=0, billing="free", slots=4, most_machines=2))
     assert plan.machines[0] == 2
     assert plan.usd == 0

@@ -43,7 +43,7 @@ def test_the_worked_example_has_two_whole_brackets_and_a_rest() -> None:
     assert B == (sevenths(240), sevenths(240), sevenths(80))
 
 
-def test_the_worked_example_comes_to_the_trials_of_the_paper() -> None:
+def test_the_worked_example_has_the_trials_of_the_paper() -> None:
     found = bracket_parameters(EXAMPLE)
     assert (found.t1, found.B0) == (sevenths(10), sevenths(120))
     assert found.N == (8, 4, 0)
@@ -66,7 +66,7 @@ def test_stages_follow_each_other_to_the_deadline_each_eta_times_as_long() -> No
     assert stages[-1].stop == pytest.approx(10)
 
 
-def test_a_limit_on_width_turns_brackets_into_trials() -> None:
+def test_p_max_turns_brackets_into_trials() -> None:
     B, P = bracket_budgets(Request(deadline=10, budget=800, eta=2, p_max=4), 120 / 7)
     assert P == (1, 2, 4)
     assert B == (pytest.approx(800 / 3),) * 3
@@ -102,7 +102,7 @@ def test_the_least_that_works_is_one_trial_for_the_least_time() -> None:
         ({"deadline": math.inf}, "deadline=inf"),
     ],
 )
-def test_what_cannot_be_planned_is_said_with_the_least_that_could(changes: dict[str, float], words: str) -> None:
+def test_an_infeasible_plan_is_refused_with_the_minimum(changes: dict[str, float], words: str) -> None:
     with pytest.raises(SpecError) as refused:
         Request(**{"deadline": 10.0, "budget": 80.0, **changes})
     assert words in f"{refused.value} {refused.value.hint}"

@@ -170,9 +170,9 @@ def test_the_random_studies_are_eventful() -> None:
         seen["revoked"] += state.revocations > 0
         seen["lost work"] += state.lost_steps > 0
         seen["denied"] += state.denials > 0
-        seen["out of money"] += "paid" in state.ending
-        seen["out of time"] += "deadline" in state.ending
-        seen["all done"] += "nothing is left" in state.ending
+        seen["out of money"] += state.end_reason == "out_of_budget"
+        seen["out of time"] += state.end_reason == "deadline_reached"
+        seen["all done"] += state.end_reason == "completed"
         seen["failed code"] += any(job.failures for job in state.jobs.values())
         seen["resumed"] += any(
             isinstance(x, d.StartSegment) and x.resume_from is not None for entry in entries for x in entry.decisions

@@ -144,8 +144,8 @@ def test_trials_run_on_what_their_configurations_name(batch: int) -> None:
         assert max(entry.event.at for entry in entries) <= START + case.spec.deadline_s
         check_machines(case, entries, seen)
         seen["finished"] += state.by_status["finished"]
-        seen["studies done"] += "nothing is left" in state.ending
-        seen["out of money"] += "pay" in state.ending
+        seen["studies done"] += state.end_reason == "completed"
+        seen["out of money"] += state.end_reason == "out_of_budget"
         if number % 10 == 0:
             assert play(case)[1].dump() == journal.dump()
     expected = ("gang", "revoked", "denied", "resumed", "pinned anew", "finished", "studies done", "out of money")

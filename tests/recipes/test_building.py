@@ -1,4 +1,4 @@
-"""Recipes by name: what they are made of, and what is said when a name or an option is wrong."""
+"""Recipes by name: their policies, and the errors for wrong names and options."""
 
 from __future__ import annotations
 
@@ -89,19 +89,19 @@ def test_options_reach_the_search() -> None:
         ("asha", {"checkpointing": "on_notice", "every_s": 60}, "has no such option", ""),
     ],
 )
-def test_what_is_wrong_is_said_with_the_way_out(recipe: str, options: dict, says: str, hint: str) -> None:
+def test_wrong_input_is_an_error_with_a_hint(recipe: str, options: dict, says: str, hint: str) -> None:
     with pytest.raises(SpecError) as caught:
         build(recipe, **options)
     assert says in str(caught.value)
     assert hint in caught.value.hint
 
 
-def test_a_bag_of_nothing_is_refused() -> None:
+def test_an_empty_bag_is_refused() -> None:
     with pytest.raises(SpecError, match="which is empty"):
         recipes.build(replace(SPEC, recipe="given"))
 
 
-def test_trials_cannot_be_compared_without_a_metric() -> None:
+def test_trials_cannot_be_ranked_without_a_metric() -> None:
     bag = replace(SPEC, kind="bag", metric=None, given=({"x": 0.5},))
     assert recipes.build(replace(bag, recipe="given"))
     for recipe in ("asha", "tpe", "asha_tpe", "bohb"):
@@ -109,7 +109,7 @@ def test_trials_cannot_be_compared_without_a_metric() -> None:
             recipes.build(replace(bag, recipe=recipe))
 
 
-def test_every_recipe_says_in_a_line_what_it_does() -> None:
+def test_every_recipe_has_a_one_line_description() -> None:
     described = dict(recipes.describe())
     assert set(SEARCHES) <= set(described)
     assert all(line and len(line) < 120 for line in described.values())

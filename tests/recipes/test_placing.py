@@ -1,4 +1,4 @@
-"""Options of placements: who is asked about revocations, whether trials move on, and what is refused."""
+"""Options of placements: the revocation model, rotation, and what is refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def saved(path: Path, model: AnyModel) -> str:
 
 
 # -- which placement ---------------------------------------------------------------------------------------------------
-def test_each_has_its_own_idea_of_whom_to_ask_about_revocations() -> None:
+def test_each_placement_has_its_own_default_revocation_model() -> None:
     assert build(placement="cheapest_step")[1] == CheapestStep(risk=AssumedRate())
     assert build(placement="refund_seeking")[1] == RefundSeeking(risk=FromPrices())
     assert build(placement="spottune_as_printed")[1] == AsPrinted(risk=FromPrices())
@@ -45,7 +45,7 @@ def test_each_has_its_own_idea_of_whom_to_ask_about_revocations() -> None:
     assert build(placement="spottune_as_printed", revocations="assumed")[1] == AsPrinted(risk=AssumedRate())
 
 
-def test_rotation_goes_before_the_placement_that_finds_the_next_machine() -> None:
+def test_rotation_comes_before_the_placement_that_finds_the_next_machine() -> None:
     assert build(placement="cheapest", rotate="1h")[1:3] == [Rotation(Stay()), Cheapest()]
     assert build(placement="cheapest_step", rotate=1800)[1:3] == [
         Rotation(Stay(1800.0, lead_s=90.0, done_soon_s=300.0)),
@@ -77,7 +77,7 @@ def test_spottune_as_printed_is_the_papers_search_and_the_papers_placement() -> 
         ("random", {"placement": "cheapest_step", "revocations": 3}, "options.revocations=3 is not text"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(recipe: str, options: dict, says: str) -> None:
+def test_contradictory_options_are_refused_with_the_reason(recipe: str, options: dict, says: str) -> None:
     with pytest.raises(SpecError) as caught:
         build(recipe, **options)
     assert says in str(caught.value)
@@ -128,12 +128,12 @@ def test_a_file_that_is_not_there_or_no_model_is_one_sentence(tmp_path: Path) ->
         build("spottune", revocations=str(tmp_path / "broken.json"))
 
 
-def test_a_net_that_does_not_know_a_market_of_the_run_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+def test_a_net_not_trained_on_a_market_of_the_run_is_refused_before_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="this model was not trained on small spot in a"):
         build("spottune", revocations=saved(tmp_path / "net.json", RevPred(nets={})))
 
 
-def test_a_run_remembers_which_model_it_began_with(tmp_path: Path) -> None:
+def test_a_run_records_which_model_it_began_with(tmp_path: Path) -> None:
     saved(tmp_path / "model.json", EmpiricalFrequency())
     spec = replace(SPEC, recipe="spottune", options={"revocations": "model.json"})
     kept = MODEL_FILE.pinned(spec, tmp_path)
@@ -156,7 +156,7 @@ def test_a_model_that_has_seen_the_prices_to_be_played_is_refused(tmp_path: Path
     refuse_hindsight(replace(spec, options={"revocations": "frequency"}), start=0.5)
 
 
-def test_words_are_nothing_to_remember() -> None:
+def test_values_that_name_no_file_are_not_pinned() -> None:
     for options in ({}, {"revocations": "assumed"}, {"revocations": "frequency"}, {"revocations": 3}):
         spec = replace(SPEC, options=options)
         assert MODEL_FILE.pinned(spec, Path("/nowhere")) == spec

@@ -1,4 +1,4 @@
-"""Every policy we ship, in every recipe, keeps to what PolicySuite demands of third parties."""
+"""Every policy we ship, in every recipe, satisfies the PolicySuite that third parties must pass."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_suite_catches_a_policy_that_writes() -> None:
 
 
 def test_the_suite_catches_a_policy_that_remembers() -> None:
-    with pytest.raises(AssertionError, match="decided otherwise after a restart"):
+    with pytest.raises(AssertionError, match="different decisions after a restart"):
         _Misbehaving(Remembers).test_policies_keep_nothing_outside_the_state()
 
 

@@ -102,7 +102,7 @@ def test_the_client_raises_the_messages_of_the_service(shared: Serving) -> None:
     assert (refused.value.status, "GET /v1/runs" in refused.value.hint) == (404, True)
     with pytest.raises(ServiceError, match="a valid token is required"):
         Client(f"http://127.0.0.1:{shared.port}", "wrong").get("nobody")
-    with pytest.raises(SpecError, match="no address"):
+    with pytest.raises(SpecError, match="not the address"):
         Client("ftp://example.org", "x")
 
 

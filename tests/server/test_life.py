@@ -191,7 +191,7 @@ def test_a_run_that_pauses_by_itself_says_why_and_can_be_resumed(serving: Servin
     let_go(serving)
     assert client.resume("odd")["status"] in ("queued", "starting", "running")
     assert client.wait("odd", timeout_s=60)["status"] == "completed"
-    with pytest.raises(ServiceError, match="nothing to go on with"):
+    with pytest.raises(ServiceError, match="nothing to resume"):
         client.resume("odd")
 
 

@@ -28,7 +28,7 @@ def test_constraints_are_read_as_they_are_written(words: str, constraint: Constr
 @pytest.mark.parametrize(
     "words", ["cost", "cost < 3", "cost <= ", "<= 3", "cost <= 1 <= 2", "cost == 3", "recall >= much", "a <= nan", 7]
 )
-def test_what_is_no_constraint_is_refused_with_an_example(words: str) -> None:
+def test_an_invalid_constraint_is_refused_with_an_example(words: str) -> None:
     with pytest.raises(SpecError) as refused:
         parse(words)
     assert refused.value.hint
@@ -40,7 +40,7 @@ def test_what_is_shown_can_be_read_back() -> None:
         assert parse(str(parse(words))) == parse(words)
 
 
-def test_a_band_is_two_limits_and_the_same_limit_twice_is_a_mistake() -> None:
+def test_a_band_is_two_constraints_and_the_same_constraint_twice_is_an_error() -> None:
     assert len(parse_all(["share >= 0.2", "share <= 0.8"])) == 2
     with pytest.raises(SpecError, match="limit the same"):
         parse_all(["cost <= 1", "cost <= 2"])

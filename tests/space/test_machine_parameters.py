@@ -10,7 +10,7 @@ from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
 from shoestring.space.space import Choice, Constant, Int, Space, from_plain
-from shoestring.specs.machines import settled
+from shoestring.specs.machines import resolve_machines
 from shoestring.specs.request import RunRequest
 
 TYPES = ("small", "large")
@@ -40,7 +40,7 @@ def refused(call, *args, **words) -> tuple[str, str]:
 
 
 # -- as they are written --------------------------------------------------------------------------------------------
-def test_python_and_files_say_the_same() -> None:
+def test_python_and_files_give_the_same() -> None:
     python = {
         "machine": ss.machine_type("small", "large"),
         "machines": ss.machine_count(1, 4),
@@ -95,15 +95,15 @@ def test_a_space_from_before_there_were_roles_is_read() -> None:
         ({"n": {"machine_count": 0}}, "cannot run on 0 machines"),
         ({"n": {"machine_count": [1.5, 3]}}, "1.5 is not a whole number"),
         ({"n": {"machine_count": [3, 1]}}, "machine_count(3, 1) is empty"),
-        ({"n": Choice((1, 2), role="count")}, "is no number of machines"),
-        ({"s": {"on_spot": [1, 0]}}, "does not say yes or no"),
-        ({"s": {"on_spot": "yes"}}, "does not say yes or no"),
+        ({"n": Choice((1, 2), role="count")}, "is not a number of machines"),
+        ({"s": {"on_spot": [1, 0]}}, "is not true or false"),
+        ({"s": {"on_spot": "yes"}}, "is not true or false"),
         ({"m": ss.machine_type(3)}, "machine_type(3) names no machine"),
         ({"z": {"zone": ["a", "a"]}}, "has the option 'a' twice"),
-        ({"m": {"machin_type": "all"}}, "'machin_type' is no kind of parameter"),
+        ({"m": {"machin_type": "all"}}, "'machin_type' is not a kind of parameter"),
     ],
 )
-def test_what_cannot_be_machines_is_refused(space: dict, what: str) -> None:
+def test_invalid_machine_parameters_are_refused(space: dict, what: str) -> None:
     assert what in refused(from_plain, space)[0]
 
 
@@ -114,23 +114,25 @@ def test_without_a_market_machines_have_to_be_named() -> None:
 
 
 # -- against a market -----------------------------------------------------------------------------------------------
-def test_what_was_left_out_is_all_that_the_market_sells() -> None:
-    filled = settled(spec({"m": ss.machine_type(), "z": ss.zone(), "s": ss.on_spot()}), trials_given=True).space
+def test_without_options_everything_in_the_market_is_used() -> None:
+    filled = resolve_machines(
+        spec({"m": ss.machine_type(), "z": ss.zone(), "s": ss.on_spot()}), trials_given=True
+    ).space
     assert [filled.params[name].options for name in "mzs"] == [TYPES, ("a", "b"), (True, False)]
 
 
-def test_a_zone_that_does_not_sell_every_type_is_not_filled_in() -> None:
+def test_a_zone_that_does_not_offer_every_type_is_not_filled_in() -> None:
     some = [x for x in EVERYWHERE if (x.offer.machine, x.offer.zone) != ("large", "b")]
-    filled = settled(spec({"m": ss.machine_type(), "z": ss.zone()}, some), trials_given=True).space
+    filled = resolve_machines(spec({"m": ss.machine_type(), "z": ss.zone()}, some), trials_given=True).space
     assert filled.params["z"].options == ("a",)
-    filled = settled(spec({"m": ss.machine_type("small"), "z": ss.zone()}, some), trials_given=True).space
+    filled = resolve_machines(spec({"m": ss.machine_type("small"), "z": ss.zone()}, some), trials_given=True).space
     assert filled.params["z"].options == ("a", "b")
 
 
 def test_a_finite_space_has_as_many_trials_as_it_can_name() -> None:
     space = {"x": ss.choice(1, 2), "m": ss.machine_type(), "s": ss.on_spot()}
-    assert settled(spec(space), trials_given=False).trials == 2 * 2 * 2
-    assert settled(spec(space, trials=3), trials_given=True).trials == 3
+    assert resolve_machines(spec(space), trials_given=False).trials == 2 * 2 * 2
+    assert resolve_machines(spec(space, trials=3), trials_given=True).trials == 3
 
 
 @pytest.mark.parametrize(
@@ -140,34 +142,36 @@ def test_a_finite_space_has_as_many_trials_as_it_can_name() -> None:
         ({"z": ss.zone("a", "c")}, "space.z: nothing is for sale in c in this run", "known: a, b"),
     ],
 )
-def test_names_that_nobody_sells_under_are_refused(space: dict, what: str, hint: str) -> None:
-    told, on_demand_fallback = refused(settled, spec(space), trials_given=True)
+def test_unknown_machine_names_are_refused(space: dict, what: str, hint: str) -> None:
+    told, hint_given = refused(resolve_machines, spec(space), trials_given=True)
     assert what in told
-    assert hint in on_demand_fallback
+    assert hint in hint_given
 
 
-def test_a_kind_that_is_not_sold_is_refused() -> None:
+def test_a_kind_that_is_not_offered_is_refused() -> None:
     kept = [x for x in EVERYWHERE if not x.offer.spot]
-    told, hint = refused(settled, spec({"s": ss.on_spot(True, False)}, kept), trials_given=True)
+    told, hint = refused(resolve_machines, spec({"s": ss.on_spot(True, False)}, kept), trials_given=True)
     assert "nothing is for sale on spot" in told
     assert hint == "only on demand"
 
 
-def test_a_combination_that_is_not_sold_is_refused_by_name() -> None:
+def test_a_combination_that_is_not_offered_is_refused_by_name() -> None:
     some = [x for x in EVERYWHERE if (x.offer.machine, x.offer.zone) != ("large", "b")]
-    told, hint = refused(settled, spec({"m": ss.machine_type(*TYPES), "z": ss.zone("a", "b")}, some), trials_given=True)
+    told, hint = refused(
+        resolve_machines, spec({"m": ss.machine_type(*TYPES), "z": ss.zone("a", "b")}, some), trials_given=True
+    )
     assert "nothing is for sale as large in b" in told
-    assert "leave a side of them open" in hint
-    settled(spec({"m": ss.machine_type(*TYPES)}, some), trials_given=True)  # the zone is open: one sells it
+    assert "leave type, zone or spot open" in hint
+    resolve_machines(spec({"m": ss.machine_type(*TYPES)}, some), trials_given=True)  # the zone is open: one sells it
 
 
 def test_a_machine_too_small_for_a_worker_is_refused() -> None:
-    told, _ = refused(settled, spec({"m": ss.machine_type("small")}, slots=2), trials_given=True)
+    told, _ = refused(resolve_machines, spec({"m": ss.machine_type("small")}, slots=2), trials_given=True)
     assert "nothing is for sale as small with the 2 slots that a worker takes" in told
 
 
 def test_more_machines_than_may_be_held_are_refused() -> None:
-    told, hint = refused(settled, spec({"n": ss.machine_count(1, 8)}), trials_given=True)
+    told, hint = refused(resolve_machines, spec({"n": ss.machine_count(1, 8)}), trials_given=True)
     assert "a trial may have 8 machines, and max_machines=4" in told
     assert "raise max_machines to 8" in hint
 
@@ -175,7 +179,7 @@ def test_more_machines_than_may_be_held_are_refused() -> None:
 def test_machines_that_the_whole_budget_cannot_start_are_refused() -> None:
     dear = (*EVERYWHERE, listing("huge", "a", spot=False, usd=100.0))
     told, _ = refused(
-        settled,
+        resolve_machines,
         spec({"m": ss.machine_type("small", "huge"), "n": ss.machine_count(1, 2)}, dear, budget_usd=2.0),
         trials_given=True,
     )
@@ -186,7 +190,7 @@ def test_given_configurations_are_checked_once_the_options_are_known() -> None:
     given = ({"x": 0.5, "m": "tiny"},)
     assert (
         "m='tiny' is not in the space"
-        in refused(settled, spec({"m": ss.machine_type()}, given=given), trials_given=True)[0]
+        in refused(resolve_machines, spec({"m": ss.machine_type()}, given=given), trials_given=True)[0]
     )
 
 
@@ -196,7 +200,7 @@ def gathered(**fields) -> RunRequest:
     return RunRequest.resolve(None, words, kind="study", source="tune()", runs_code=False)
 
 
-def test_who_names_machines_asks_for_a_market_that_sells_them() -> None:
+def test_named_machines_select_a_market_that_offers_them() -> None:
     asked = gathered(space={"x": ss.uniform(0, 1), "m": ss.machine_type("c5.xlarge", "m5.large")})
     assert {x.offer.machine for x in asked.spec.listings} == {"c5.xlarge", "m5.large"}
     asked = gathered(space={"m": ss.machine_type("m5.large")}, machines=["m5.large", "c5.large"])
@@ -233,5 +237,5 @@ def test_recipes_with_widths_of_their_own_refuse_machines_in_the_space(recipe: s
         ({"placement": "cheapest", "rotate": "1h"}, {"n": ss.machine_count(1, 2)}, "share machines or use several"),
     ],
 )
-def test_placements_that_would_do_otherwise_are_refused(options: dict, space: dict, what: str) -> None:
+def test_contradicting_placements_are_refused(options: dict, space: dict, what: str) -> None:
     assert what in refused(gathered, space={"x": ss.uniform(0, 1), **space}, options=options)[0]

@@ -173,7 +173,7 @@ def test_a_study_takes_its_first_trials_from_a_table(tmp_path: Path) -> None:
         ({"given": [{"a": 1}]}, "both table and given"),
         ({"table": 3}, "names no file"),
         ({"table": ""}, "names no file"),
-        ({"command": "echo {tmp}"}, "{tmp} is no parameter"),
+        ({"command": "echo {tmp}"}, "{tmp} is not a parameter"),
     ],
 )
 def test_fields_that_contradict_a_table_are_refused(tmp_path: Path, fields: dict[str, object], words: str) -> None:

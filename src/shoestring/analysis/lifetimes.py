@@ -1,4 +1,4 @@
-"""Lifetime models on files and on one's own runs: what `shoestring lifetimes` does, without its printing."""
+"""Lifetime models from files and from the user's own runs: what `shoestring lifetimes` does, without the printing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 FOLDS = 10
 DRAWN = 400
-"""Ages at which a picture asks."""
+"""Points of a plotted line."""
 FEW_LINES = 8
-"""More than these cannot be told apart by colour: the rest are dashed."""
+"""More lines than this cannot be distinguished by colour: the rest are dashed."""
 LEAST_DRAWN = 5
-"""Kinds with fewer deaths are left out of pictures: their curve would be a staircase of chance."""
+"""Groups with fewer deaths are left out of plots: their curve would be noise."""
 
 
 def of_runs(
@@ -34,17 +34,17 @@ def of_runs(
     machines: Collection[str] | None = None,
     zones: Collection[str] | None = None,
 ) -> LifetimeRecords:
-    """The revocable machines that these runs have had."""
+    """The spot machines of these runs."""
     from shoestring.models.lifetimes.from_journal import lifetimes_of_run
-    from shoestring.models.lifetimes.records import LifetimeRecords, kept
+    from shoestring.models.lifetimes.records import LifetimeRecords, select
 
     records = [record for name in names for record in lifetimes_of_run(find_run(name, store).entries())]
     if not records:
         raise DataError(
-            f"{', '.join(names)}: no machine that somebody could have taken away",
-            hint="runs on spot machines tell about lifetimes; your own machines and on-demand ones do not",
+            f"{', '.join(names)}: no spot machine in these runs",
+            hint="lifetimes are learned from spot machines; local and on-demand machines are not preempted",
         )
-    return LifetimeRecords.of(kept(records, machines, zones), limit_s, ", ".join(names))
+    return LifetimeRecords.of(select(records, machines, zones), limit_s, ", ".join(names))
 
 
 def save(saved: SavedLifetimes, path: Path) -> None:
@@ -65,7 +65,7 @@ def load(path: Path) -> SavedLifetimes:
     return decoded(content, str(path))
 
 
-# -- judging -----------------------------------------------------------------------------------------------------------
+# -- scoring -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ModelScore:
     model: str
@@ -75,22 +75,24 @@ class ModelScore:
     """The expected lifetime, fitted to all machines."""
 
 
-def judged(seen: LifetimeRecords, names: Sequence[str], count: int = FOLDS, seed: int = 0) -> Iterator[ModelScore]:
-    """Each model on machines that it has not seen."""
+def score_models(
+    seen: LifetimeRecords, names: Sequence[str], count: int = FOLDS, seed: int = 0
+) -> Iterator[ModelScore]:
+    """Each model on held-out machines."""
     from shoestring.models.lifetimes.fit import fit, require_known
     from shoestring.models.lifetimes.scores import cross_validated, folds
 
     for name in names:
-        require_known(name)  # before the others take their time
+        require_known(name)  # before the others are fitted
     parts = folds(seen, count, seed)
     for name in names:
         scores = cross_validated(partial(fit, name), seen, parts)
         yield ModelScore(name, scores.log_likelihood, scores.ks, fit(name, seen).mean_s())
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- plots -------------------------------------------------------------------------------------------------------------
 def draw_models(path: Path, seen: LifetimeRecords, names: Sequence[str]) -> None:
-    """The share gone by each age: as counted, and as each model has it (the paper's Figure 2)."""
+    """The share gone by each age: as observed (Kaplan-Meier), and of each model (the paper's Figure 2)."""
     from shoestring.models.lifetimes.fit import KAPLAN_MEIER, fit
     from shoestring.report.plots.lifetimes import Panel, lifetimes_picture
 
@@ -98,13 +100,13 @@ def draw_models(path: Path, seen: LifetimeRecords, names: Sequence[str]) -> None
     lines = [_counted("as counted", seen, None)]
     for number, name in enumerate(name for name in names if name != KAPLAN_MEIER):
         lines.append(_fitted(name, fit(name, seen), end_s, number, dashed=number >= FEW_LINES))
-    title = f"lifetimes of {len(seen)} machines, {int(seen.revoked.sum())} of them taken away"
+    title = f"lifetimes of {len(seen)} machines, {int(seen.revoked.sum())} of them preempted"
     _write(path, lifetimes_picture(title, [Panel("share gone", lines)]).encode())
 
 
-def draw_kinds(path: Path, saved: SavedLifetimes, seen: LifetimeRecords | None) -> None:
-    """The same by machine type, zone and time of launch (the paper's Figure 3). With machines to count, what was
-    counted is drawn in steps and what was fitted dashed beside it."""
+def draw_groups(path: Path, saved: SavedLifetimes, seen: LifetimeRecords | None) -> None:
+    """The same by machine type, zone and time of launch (the paper's Figure 3). With `seen`, the observed shares are
+    drawn in steps, and the fitted ones dashed."""
     import numpy as np
 
     from shoestring.models.lifetimes.groups import scaled, trait_names
@@ -149,7 +151,7 @@ def _fitted(name: str, model: LifetimeModel, end_s: float, colour: int | None, *
 
 
 def _counted(name: str, machines: LifetimeRecords, colour: int | None) -> SurvivalLine:
-    """Kaplan and Meier's estimate: steps at the deaths."""
+    """The Kaplan-Meier estimate: steps at the deaths."""
     from shoestring.models.lifetimes.kaplan_meier import product_limit
     from shoestring.report.plots.lifetimes import SurvivalLine
 

@@ -1,4 +1,4 @@
-"""How risky is each market now, and how was it lately? The table and the picture of `shoestring market show`."""
+"""How risky is each market now, and how was it recently? The table and the plot of `shoestring market show`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WEEK_S = 7 * 86400.0
 DRAWN = 400
-"""Moments at which a picture asks."""
+"""Points of a plotted line."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,15 @@ class MarketNow:
 def markets_now(
     markets: Markets, saved: SavedModel | None, maximum: float | None, within_s: float, at: float | None
 ) -> tuple[float, list[MarketNow]]:
-    """The moment asked about, and every market then, the riskiest first. Markets not recorded yet are left out."""
+    """The time of the query, and every market then, the riskiest first. Markets not recorded yet are left out."""
     import numpy as np
 
     spans = [markets.span(one) for one in range(len(markets))]
     now = max(high for _, high in spans) if at is None else at
     known = np.array([one for one, (low, _) in enumerate(spans) if low <= now], dtype=np.int64)
     if not len(known):
-        raise SpecError(f"no market is recorded at {utc(now)}", hint=f"ask from {utc(min(low for low, _ in spans))} on")
+        first = min(low for low, _ in spans)
+        raise SpecError(f"no market is recorded at {utc(now)}", hint=f"records start at {utc(first)}")
     queries = _queries(markets, known, np.full(len(known), now), maximum, within_s)
     week = markets.windows(known, queries.at - WEEK_S, queries.at)
     features = zip(known, queries.price_now(), week.highest(week.price), queries.max_usd_per_hour, strict=True)
@@ -111,7 +112,7 @@ def _queries(markets: Markets, market: Any, at: Floats, maximum: float | None, w
     if not within_s > 0:
         raise SpecError("--within must be more than 0", hint="for example 1h or 30m")
     if maximum is not None and not 0 < maximum < float("inf"):
-        raise SpecError(f"--max-price {maximum:g} is not a price", hint="give dollars an hour, more than 0")
+        raise SpecError(f"--max-price {maximum:g} is not a price", hint="give dollars per hour, more than 0")
     ceiling = markets.on_demand[market] if maximum is None else np.full(len(market), maximum)
     return Queries.about(markets, market, at, ceiling, within_s)
 

@@ -1,4 +1,4 @@
-"""Training and judging revocation models on a price file: what `shoestring market` does, without its printing."""
+"""Training and testing revocation models on a price file: what `shoestring market` does, without the printing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 EXAMPLES, QUESTIONS = 30_000, 6_000
 LEAST_WINDOW_S = 6 * 3600.0
 TRAINED_FIRST = 1 / 3
-"""How much of the prices the first window may learn from."""
+"""The share of the prices before the first test window."""
 
 
 def read_markets(path: Path, machines: Collection[str] | None = None, zones: Collection[str] | None = None) -> Markets:
-    """The series of a price file whose on-demand price is in the catalogue; a market is judged by its share of it."""
+    """The series of a price file whose on-demand price is in the catalogue; prices are modelled as shares of it."""
     from shoestring.models.revocation.price_arrays import Markets
 
     book = read_prices(path, machines=machines, zones=zones)
@@ -49,7 +49,7 @@ def whole_span(markets: Markets) -> tuple[float, float]:
 def trained(
     markets: Markets, name: str, *, until: float | None = None, count: int = EXAMPLES, seed: int = 0
 ) -> SavedModel:
-    """A model of this name, from all that was recorded before `until`."""
+    """A model of this name, trained on all records before `until`."""
     import numpy as np
 
     from shoestring.models.revocation.examples import draw, mixed_times
@@ -92,31 +92,31 @@ def load(path: Path) -> SavedModel:
 
 @dataclass(frozen=True)
 class WindowScore:
-    """One model in one window, asked about maxima of one manner."""
+    """One model in one window, with maximum prices of one kind."""
 
     window: int
     maxima: str
     model: str
     scores: RevocationScores
     train_s: float
-    """CPU seconds, the computing of figures included."""
+    """CPU seconds, features included."""
     us_per_question: float
 
 
 def windows(markets: Markets, count: int) -> list[tuple[float, float]]:
-    """Stretches of equal length that follow each other, after a third of the prices to learn from."""
+    """Consecutive test windows of equal length, after the first third of the prices, which is for training."""
     begin, end = whole_span(markets)
     first = begin + (end - begin) * TRAINED_FIRST
     length = (end - first) / count
     if length < LEAST_WINDOW_S:
         raise SpecError(
-            f"the prices last {show_duration(end - begin)}, too short for {count} windows after a third to learn from",
-            hint="ask for fewer windows, or give a longer price history",
+            f"the prices last {show_duration(end - begin)}, too short for {count} windows after a third for training",
+            hint="choose fewer windows, or give a longer price history",
         )
     return [(first + index * length, first + (index + 1) * length) for index in range(count)]
 
 
-def judged(
+def score_models(
     markets: Markets,
     names: Sequence[str],
     maxima: Sequence[str],
@@ -126,9 +126,10 @@ def judged(
     questions: int = QUESTIONS,
     seed: int = 0,
 ) -> Iterator[WindowScore]:
-    """Walk forward: in each window every model is trained on all that came before it and asked about an hour.
+    """Walk-forward validation: in each window every model is trained on all records before it and tested on a horizon
+    of an hour.
 
-    The last moment learned from is 61 minutes before the window: an hour for its answer, and a minute's record.
+    The last training example is 61 minutes before the window: an hour for its label, and a minute's record.
     """
     import numpy as np
 
@@ -144,14 +145,14 @@ def judged(
             began = time.process_time()
             saved = trained(markets, name, until=begin, count=examples, seed=seed)
             train_s = time.process_time() - began
-            for manner, test in queries.items():
+            for kind, test in queries.items():
                 if not 0 < test.revoked.sum() < len(test):
-                    continue  # nothing to tell apart: no score would mean anything
+                    continue  # only one class: no score would be meaningful
                 began = time.process_time()
                 chances = saved.model.chance(test.queries)
                 spent = time.process_time() - began
-                yield WindowScore(number, manner, name, scores(chances, test.revoked), train_s, spent / len(test) * 1e6)
+                yield WindowScore(number, kind, name, scores(chances, test.revoked), train_s, spent / len(test) * 1e6)
 
 
-def said_span(saved: SavedModel) -> str:
+def trained_span(saved: SavedModel) -> str:
     return f"{utc(saved.trained_from)} to {utc(saved.trained_until)}"

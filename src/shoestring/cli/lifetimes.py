@@ -30,9 +30,9 @@ def command() -> None:
 
     \b
       shoestring lifetimes eval lifetimes.csv                     compare models by cross-validation
-      shoestring lifetimes fit lifetimes.csv -o lives.json        fit one, with hazards per instance type and zone
-      shoestring lifetimes fit lifetimes.csv --runs mybag -o lives.json       and with my own machines
-      shoestring lifetimes show lives.json --work 6h --plot lives.svg
+      shoestring lifetimes fit lifetimes.csv -o model.json        fit one, with hazards per instance type and zone
+      shoestring lifetimes fit lifetimes.csv --runs mybag -o model.json       and with my own machines
+      shoestring lifetimes show model.json --work 6h --plot model.svg
     """
 
 
@@ -69,8 +69,8 @@ def fit(
     pooled hazard, near 1 where there is little data; with both FILE and --runs, your own machines get one too.
 
     \b
-      shoestring lifetimes fit lifetimes.csv -o lives.json
-      shoestring lifetimes fit --runs monday --runs tuesday -o lives.json
+      shoestring lifetimes fit lifetimes.csv -o model.json
+      shoestring lifetimes fit --runs monday --runs tuesday -o model.json
       shoestring lifetimes fit lifetimes.csv --model bathtub_printed -o paper.json
     """
     from shoestring.analysis.lifetimes import of_runs, save
@@ -113,11 +113,11 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
     """Show the survival function of the saved MODEL, and the risk that a job on a machine of each age is preempted.
 
     \b
-      shoestring lifetimes show lives.json --work 6h
-      shoestring lifetimes show lives.json --machine n1-highcpu-32 --zone us-central1-c
-      shoestring lifetimes show lives.json --data lifetimes.csv --plot lives.svg
+      shoestring lifetimes show model.json --work 6h
+      shoestring lifetimes show model.json --machine n1-highcpu-32 --zone us-central1-c
+      shoestring lifetimes show model.json --data lifetimes.csv --plot model.svg
     """
-    from shoestring.analysis.lifetimes import draw_kinds, load
+    from shoestring.analysis.lifetimes import draw_groups, load
     from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.units import parse_duration_s, show_duration
 
@@ -126,7 +126,7 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
     one = saved.model_for(machine, zone)
     rows = _by_age(saved, machine, zone, work_s)
     if plot is not None:
-        draw_kinds(plot, saved, None if data is None else read_lifetimes(data, limit_s=saved.pooled.limit_s))
+        draw_groups(plot, saved, None if data is None else read_lifetimes(data, limit_s=saved.pooled.limit_s))
     if as_json:
         plain = {"name": saved.name, "by": saved.by, "mean_s": one.mean_s(), "work_s": work_s}
         say_json(plain | {"multiplier": saved.multiplier(machine, zone), "ages": rows, "kinds": _kinds(saved)})
@@ -185,14 +185,14 @@ def evaluate(
     """
     from dataclasses import asdict
 
-    from shoestring.analysis.lifetimes import draw_models, judged
+    from shoestring.analysis.lifetimes import draw_models, score_models
     from shoestring.models.lifetimes.fit import suitable
     from shoestring.models.lifetimes.records import read_lifetimes
     from shoestring.units import show_duration
 
     seen = read_lifetimes(file, limit_s=_limit_s(limit), machines=_split(machines), zones=_split(zones))
     names = _split(models) or suitable(seen)
-    scores = sorted(judged(seen, names, folds), key=lambda row: -row.log_likelihood)
+    scores = sorted(score_models(seen, names, folds), key=lambda row: -row.log_likelihood)
     if plot is not None:
         draw_models(plot, seen, names)
     if as_json:

@@ -81,7 +81,7 @@ def fit(
       shoestring market fit prices.csv -o model.json
       shoestring market fit prices.csv -o model.json --until 2016-04-01 --model logistic
     """
-    from shoestring.analysis.revocation_training import read_markets, said_span, save, trained
+    from shoestring.analysis.revocation_training import read_markets, trained_span, save, trained
 
     markets = read_markets(prices, _split(machines), _split(zones))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
@@ -123,7 +123,7 @@ def show(
       shoestring market show prices.csv --model model.json --machines m4.4xlarge --max-price 0.3 --plot risk.svg
     """
     from shoestring.analysis.revocation_risk import draw_risk, markets_now
-    from shoestring.analysis.revocation_training import load, read_markets, said_span
+    from shoestring.analysis.revocation_training import load, read_markets, trained_span
     from shoestring.units import parse_duration_s
 
     within_s = parse_duration_s(within, "--within")
@@ -175,11 +175,11 @@ def evaluate(
       shoestring market eval prices.csv
       shoestring market eval prices.csv --models trees --windows 5 --json
     """
-    from shoestring.analysis.revocation_training import judged, read_markets
+    from shoestring.analysis.revocation_training import score_models, read_markets
 
     known = read_markets(prices, _split(machines), _split(zones))
     options = {"count": windows, "examples": examples, "questions": questions, "seed": seed}
-    scores = list(judged(known, _split(models) or (), MAXIMA, **options))
+    scores = list(score_models(known, _split(models) or (), MAXIMA, **options))
     if as_json:
         say_json([_plain(row) for row in scores])
         return

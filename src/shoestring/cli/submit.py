@@ -18,7 +18,7 @@ from shoestring.cli.output import say_json
 )
 @click.option("--name", metavar="NAME", help="Name of the run.  [default: the file's name]")
 @click.option("--simulate", is_flag=True, help="Simulate it in virtual time, free of charge.")
-@click.option("--wait", is_flag=True, help="Until it is over; exit code 2 if it came to no end.")
+@click.option("--wait", is_flag=True, help="Wait until it ends; exit code 2 if it did not run to its end.")
 @JSON
 def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, as_json: bool) -> None:
     """Submit the .yaml or .toml spec FILE to a service (shoestring serve). The token comes from SHOESTRING_TOKEN.

@@ -1,4 +1,4 @@
-"""The optimiser for one space of Optuna's and one set of limits."""
+"""The optimizer for one Optuna search space and one set of constraints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 Price = Callable[[dict[str, Any]], float] | float
 PLAN = "shoestring:plan"
-"""The system attribute with what a trial was given, in Optuna's internal numbers: it may not have asked for all of it
-yet, and others must know what it is about to run."""
+"""The system attribute with the parameters assigned to a trial, in Optuna's internal representation: it may not have
+suggested all of them yet, and other workers must know what it is about to run."""
 
 
 @dataclass(frozen=True)
 class SamplerRequest:
-    """What the sampler was asked for."""
+    """The options of the sampler."""
 
     constraints: tuple[Constraint, ...]
     fractions: tuple[float, ...]
-    """Ascending; the last is all of the data."""
+    """Ascending; the last is the full data."""
     usd_per_hour: Price | None
     seed: int
 
@@ -41,18 +41,18 @@ class SamplerRequest:
 
 
 class Chooser:
-    """Asks and tells in the words of a study. Trials that lie outside of the space are passed over."""
+    """Ask and tell in terms of a study. Trials outside of the space are skipped."""
 
     def __init__(
-        self, space: Distributions, minimize: bool, wishes: SamplerRequest, optunas_limits: tuple[str, ...]
+        self, space: Distributions, minimize: bool, request: SamplerRequest, constraint_names: tuple[str, ...]
     ) -> None:
         from shoestring.optimizer.optimizer import SharedOptimizer
 
         self._translation = Translation(space)
         self._size = self._translation.space.size
-        self._reading = wishes.reading
-        self._optunas_limits = optunas_limits
-        self._constraints = (*wishes.constraints, *(Constraint(name, 0.0) for name in optunas_limits))
+        self._reading = request.reading
+        self._constraint_names = constraint_names
+        self._constraints = (*request.constraints, *(Constraint(name, 0.0) for name in constraint_names))
         self._sign = 1.0 if minimize else -1.0
         self._worst = math.nan
         self._told: list[FrozenTrial] = []
@@ -63,9 +63,9 @@ class Chooser:
             minimize=OBJECTIVE if minimize else None,
             maximize=None if minimize else OBJECTIVE,
             constraints=self._constraints,
-            fractions=wishes.fractions,
-            usd_per_hour=None if wishes.usd_per_hour is None else self._price(wishes.usd_per_hour),
-            seed=wishes.seed,
+            fractions=request.fractions,
+            usd_per_hour=None if request.usd_per_hour is None else self._price(request.usd_per_hour),
+            seed=request.seed,
         )
 
     @property
@@ -73,8 +73,8 @@ class Chooser:
         return self._translation.distributions
 
     def learn(self, finished: Sequence[FrozenTrial]) -> None:
-        """From those that were not there the last time; new ones come at the end. Failed ones count as the worst of
-        the others, so these are told first."""
+        """Tell the trials that are new since the last call, at the end of `finished`. Failed ones count as the worst of
+        the others, so the others are told first."""
         for trial in sorted(finished[self._learned :], key=lambda trial: trial.state.name == "FAIL"):
             run = self._run(trial)
             if run is not None:
@@ -82,18 +82,18 @@ class Chooser:
         self._learned = len(finished)
 
     def ask(self, running: Iterable[FrozenTrial]) -> tuple[dict[str, Any], float]:
-        """Parameters and a fraction of the data; no parameters if every configuration has been run on all of it."""
-        under_way = [run for run in map(self._run, running) if run is not None]
-        taken = {_values(run.config) for run in under_way if run.fraction == FULL}
+        """Parameters and a data fraction; no parameters if every configuration has been run on the full data."""
+        pending = [run for run in map(self._run, running) if run is not None]
+        taken = {_values(run.config) for run in pending if run.fraction == FULL}
         if len(self._run_whole) + len(taken - self._run_whole) >= self._size:
             return {}, FULL
-        suggestion = self._optimizer.ask_beside(under_way)
+        suggestion = self._optimizer.ask_beside(pending)
         return self._translation.params(suggestion.config), suggestion.fraction
 
     def best(self) -> Answer:
-        """What the optimiser recommends, with all parameters that a trial of it had, also those that only some trials
-        have. These are why trials that the optimiser cannot tell apart may differ: of runs on all of the data that
-        keep every limit the best counts, and not the last."""
+        """The optimizer's recommendation, with all parameters that a trial of it had, also those that only some trials
+        have. Because of these, trials that are equal to the optimizer may differ: of feasible full-data runs the best
+        counts, and not the last."""
         answer = self._optimizer.best()
         proved = self._proved() if answer.measured else None
         if proved is not None:
@@ -115,11 +115,14 @@ class Chooser:
         if not proved:
             return None
         *_, seen, trial = min(proved)
-        limits = tuple(ConstraintOutlook(limit, seen.metrics[limit.metric], True, 1.0) for limit in self._constraints)
-        return Answer(trial.params, seen.objective, True, limits)
+        outlooks = tuple(
+            ConstraintOutlook(constraint, seen.metrics[constraint.metric], True, 1.0)
+            for constraint in self._constraints
+        )
+        return Answer(trial.params, seen.objective, True, outlooks)
 
     def _tell(self, run: Suggestion, trial: FrozenTrial) -> None:
-        outcome = self._reading.outcome(trial, self._worst, self._optunas_limits)
+        outcome = self._reading.outcome(trial, self._worst, self._constraint_names)
         self._optimizer.tell(run, killed=outcome.killed, **outcome.metrics)
         self._told.append(trial)
         if math.isfinite(objective := outcome.metrics[OBJECTIVE]):
@@ -129,7 +132,7 @@ class Chooser:
             self._run_whole.add(_values(run.config))
 
     def _run(self, trial: FrozenTrial) -> Suggestion | None:
-        """What the trial runs or ran: as far as it has not asked yet, what it was given."""
+        """The run of a trial: its parameters, and the assigned ones that it has not suggested yet."""
         from shoestring.optimizer.observations import Suggestion
 
         plan = {
@@ -147,8 +150,8 @@ class Chooser:
                 price = usd_per_hour(params) if callable(usd_per_hour) else usd_per_hour
             except KeyError as error:
                 raise SpecError(
-                    f"usd_per_hour asks for {error}, and not every trial has such a parameter",
-                    hint=f"it is given {', '.join(params)}",
+                    f"usd_per_hour uses {error}, and not every trial has such a parameter",
+                    hint=f"it receives {', '.join(params)}",
                 ) from None
             if not 0.0 < price < math.inf:
                 raise SpecError(f"usd_per_hour is {price} for {params!r}", hint="give a price above 0")

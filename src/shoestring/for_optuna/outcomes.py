@@ -1,4 +1,4 @@
-"""What a finished trial of a study tells the optimiser."""
+"""What the optimizer learns from a finished trial of a study."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 OBJECTIVE = "value"
 """The name of a study's objective, which has none in Optuna."""
 FRACTION = "fraction"
-"""The user attribute that says on how much of the data a trial ran; all of it if it is absent."""
+"""The user attribute with the data fraction of a trial; the full data if it is absent."""
 FULL = 1.0
-LIMITS = "constraints"
-"""Where Optuna keeps what `constraints_func` returned, and with a colon and a name what `set_constraint` was given."""
+CONSTRAINTS = "constraints"
+"""The system attribute of what `constraints_func` returned; with a colon and a name, of `set_constraint`."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a trial showed, as `Optimizer.tell` takes it."""
+    """The result of a trial, as `Optimizer.tell` takes it."""
 
     fraction: float
     metrics: dict[str, float]
@@ -34,14 +34,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Reading:
-    """How trials are read, once and for all trials of a study."""
+    """How trials are read, for all trials of a study."""
 
-    limits: tuple[Constraint, ...]
-    """Those that the sampler was given; their metrics are user attributes."""
+    constraints: tuple[Constraint, ...]
+    """Those of the sampler; their metrics are user attributes."""
     priced: bool
-    """Is it known what an hour costs?"""
+    """Is the price per hour known?"""
     sized: bool
-    """Do trials run on fractions of the data?"""
+    """Do trials run on data fractions?"""
 
     def fraction(self, trial: FrozenTrial) -> float:
         if not self.sized or FRACTION not in trial.user_attrs:
@@ -49,27 +49,31 @@ class Reading:
         return as_fraction(trial.user_attrs[FRACTION], f"user attribute {FRACTION!r} of trial {trial.number}")
 
     def require(self, trial: FrozenTrial) -> None:
-        """Refuse a trial that came to its end without a word about something that has a limit."""
+        """Raises SpecError for a completed trial that does not report the metric of a constraint."""
         self.fraction(trial)
-        for limit in self.limits:
-            if limit.metric == SECONDS or (limit.metric == COST and self.priced) or limit.metric == OBJECTIVE:
+        for constraint in self.constraints:
+            if (
+                constraint.metric == SECONDS
+                or (constraint.metric == COST and self.priced)
+                or constraint.metric == OBJECTIVE
+            ):
                 continue
-            if _number(trial.user_attrs.get(limit.metric)) is None:
-                way_out = f"trial.set_user_attr({limit.metric!r}, ...) in the objective"
+            if _number(trial.user_attrs.get(constraint.metric)) is None:
+                hint = f"trial.set_user_attr({constraint.metric!r}, ...) in the objective"
                 raise SpecError(
-                    f"{limit.metric} has a limit ({limit}), and trial {trial.number} does not tell it",
-                    hint=f"{way_out}, or give the sampler usd_per_hour" if limit.metric == COST else way_out,
+                    f"{constraint.metric} has a constraint ({constraint}), and trial {trial.number} does not report it",
+                    hint=f"{hint}, or give the sampler usd_per_hour" if constraint.metric == COST else hint,
                 )
 
-    def outcome(self, trial: FrozenTrial, worst: float, optunas_limits: Iterable[str]) -> Outcome:
+    def outcome(self, trial: FrozenTrial, worst: float, constraint_names: Iterable[str]) -> Outcome:
         """Of a finished trial. A pruned one counts as ended early, at its last report; so does a failed one, with the
-        `worst` objective so far: whatever broke it, more of its kind are not wanted."""
+        `worst` objective so far: whatever made it fail, similar ones are to be avoided."""
         killed = not _complete(trial)
-        metrics = dict.fromkeys(optunas_limits, math.nan) | optuna_limits(trial)
-        for limit in self.limits:
-            metrics[limit.metric] = _or_nan(trial.user_attrs.get(limit.metric))
+        metrics = dict.fromkeys(constraint_names, math.nan) | optuna_constraints(trial)
+        for constraint in self.constraints:
+            metrics[constraint.metric] = _or_nan(trial.user_attrs.get(constraint.metric))
         spent, known = self._spent(trial)
-        if not known:  # the least it can be, so that it counts as what other trials let expect
+        if not known:  # a lower bound, so that it counts as what other trials predict
             spent, killed = {SECONDS: 0.0, COST: 0.0} | spent, True
         return Outcome(
             self.fraction(trial),
@@ -82,25 +86,25 @@ class Reading:
     def _spent(self, trial: FrozenTrial) -> tuple[dict[str, float], bool]:
         """Seconds and dollars, and whether all that counts is known.
 
-        As told; else the seconds from start to end, but only where a price or a limit asks for them: the clock has no
-        say in studies that it does not matter for, so that these are the same every time.
+        As reported; else the seconds from start to end, but only where a price or a constraint needs them: other
+        studies do not depend on the clock, so that they are reproducible.
         """
-        told = {name: _number(trial.user_attrs.get(name)) for name in (SECONDS, COST)}
-        spent = {name: value for name, value in told.items() if value is not None and 0.0 <= value < math.inf}
-        limited = {limit.metric for limit in self.limits} & {SECONDS, COST}
+        reported = {name: _number(trial.user_attrs.get(name)) for name in (SECONDS, COST)}
+        spent = {name: value for name, value in reported.items() if value is not None and 0.0 <= value < math.inf}
+        limited = {constraint.metric for constraint in self.constraints} & {SECONDS, COST}
         timed = not spent if self.priced else SECONDS in limited - spent.keys()
         if timed and trial.duration:
             spent[SECONDS] = trial.duration.total_seconds()
         return spent, bool(spent) if self.priced else limited <= spent.keys()
 
 
-def optuna_limits(trial: FrozenTrial) -> dict[str, float]:
-    """Constraint values in Optuna's sense, of which those up to 0 are kept, by names that no user attribute has."""
+def optuna_constraints(trial: FrozenTrial) -> dict[str, float]:
+    """Constraint values in Optuna's sense (satisfied up to 0), by names that no user attribute has."""
     found: dict[str, Any] = {}
     for key, value in trial.system_attrs.items():
-        if key == LIMITS and value is not None:
-            found |= {f"{LIMITS}:{number}": each for number, each in enumerate(value)}
-        elif key.startswith(f"{LIMITS}:"):
+        if key == CONSTRAINTS and value is not None:
+            found |= {f"{CONSTRAINTS}:{number}": each for number, each in enumerate(value)}
+        elif key.startswith(f"{CONSTRAINTS}:"):
             found[key] = value
     return {name: _or_nan(value) for name, value in found.items()}
 

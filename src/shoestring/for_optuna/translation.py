@@ -1,8 +1,8 @@
-"""A space of Optuna's as the optimiser has it, and values back and forth.
+"""An Optuna search space as a space of the optimizer, and values in both directions.
 
 Optuna's parameters may have any text as a name and any objects as choices, and its ranges may have steps. The
-optimiser's have none of these: here names are p0, p1, ..., a choice is its place in the list, and a range with steps
-is the number of steps from its lower end.
+optimizer's have none of these: here names are p0, p1, ..., a choice is its index, and a range with steps is the number
+of steps from its lower end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Distributions = Mapping[str, "BaseDistribution"]
 
 
 class Translation:
-    """Between parameters of a study and configurations of the optimiser."""
+    """Between parameters of a study and configurations of the optimizer."""
 
     def __init__(self, distributions: Distributions) -> None:
         self.distributions = dict(distributions)
@@ -51,7 +51,7 @@ class Translation:
 
 
 def fits(kind: BaseDistribution) -> bool:
-    """Can the optimiser choose a value of it? Of ranges without an end and of huge whole numbers it cannot."""
+    """Can the optimizer choose a value of it? Not of infinite ranges and of huge integers."""
     if isinstance(kind, kinds.CategoricalDistribution):
         return True
     if isinstance(kind, kinds.IntDistribution):
@@ -73,11 +73,11 @@ def _parameter(kind: BaseDistribution) -> Parameter:
             return Int(0, (kind.high - kind.low) // kind.step)
         case kinds.CategoricalDistribution():
             return Choice(tuple(range(len(kind.choices))))
-    raise TypeError(f"{kind!r} is no distribution of Optuna's")
+    raise TypeError(f"{kind!r} is not an Optuna distribution")
 
 
 def _inward(kind: BaseDistribution, value: Any) -> Value:
-    """A value of Optuna's as the optimiser has it, or None if it is none of this distribution."""
+    """An Optuna value as a value of the optimizer, or None if it is not in this distribution."""
     try:
         internal = kind.to_internal_repr(value)
     except ValueError:

@@ -5,7 +5,7 @@ Laws, for every rule:
 - A price above the lease's ceiling is charged at the ceiling (providers never charge more than the maximum agreed,
   also during the notice after a price has crossed it).
 - `refunded_usd` is what the same lease would have cost had we ended it ourselves, less what is charged.
-- `worst_usd` is never below what `charge` can come to, and never falls as `until` grows: the guard reserves it.
+- `worst_usd` is an upper bound of `charge`, and never falls as `until` grows: the guard reserves it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Prices(Protocol):
 
 
 class Bill(Fact, frozen=True, kw_only=True):
-    """`charged_usd` is final: refunds are off it already."""
+    """`charged_usd` is final: refunds are already subtracted."""
 
     charged_usd: float
     refunded_usd: float = 0.0
@@ -64,11 +64,11 @@ class Billing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PerSecond:
-    """Every second at the price of that second, but a first minute at least. On-demand machines of both clouds."""
+    """usd = integral of min(price, ceiling) over the lease, at least a minute. On-demand machines of both clouds."""
 
     minimum_s: float = 60.0
     refund_within_s: float = 0.0
-    """A lease that the provider ends before this age is free."""
+    """A lease that the provider ends before this age is free of charge."""
 
     def charge(
         self,
@@ -82,7 +82,7 @@ class PerSecond:
         age_s = ended - started
         usd = metered_usd(prices, started, ended, ceiling_usd_per_hour)
         if age_s < self.minimum_s:
-            # The missing seconds go at the last price seen: those after the end are nobody's to know.
+            # The missing seconds are charged at the last price: prices after the end are not known.
             usd += min(price_at(prices, ended), ceiling_usd_per_hour) * (self.minimum_s - age_s) / HOUR_S
         if cause == "revoked" and age_s < self.refund_within_s:
             return Bill(charged_usd=0.0, refunded_usd=usd)
@@ -97,16 +97,16 @@ class PerSecond:
 
 @dataclass(frozen=True, slots=True)
 class AwsSpot(PerSecond):
-    """Amazon since 2017: per second, and nothing at all if Amazon interrupts within the first hour."""
+    """Amazon since 2017: per second, free of charge if Amazon interrupts within the first hour."""
 
     refund_within_s: float = HOUR_S
 
 
 @dataclass(frozen=True, slots=True)
 class GcpPreemptible(PerSecond):
-    """Google's spot and preemptible machines: per second, and nothing if preempted within the first minute.
+    """Google's spot and preemptible machines: per second, free of charge if preempted within the first minute.
 
-    The 24 hours of legacy preemptible machines are no billing rule: `Listing.max_life_s` ends the lease, and the
+    The 24 hours of legacy preemptible machines are not a billing rule: `Listing.max_life_s` ends the lease, and the
     invoice with it.
     """
 
@@ -141,7 +141,7 @@ class PerHour:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Machines that are ours already."""
+    """The user's own machines."""
 
     def charge(self, *_: object, **__: object) -> Bill:
         return Bill(charged_usd=0.0)
@@ -164,7 +164,7 @@ def billing_rule(name: BillingName) -> Billing:
 
 
 class _NothingCharged:
-    """The prices of a machine that is yet to come."""
+    """No prices: of a machine that is not leased yet."""
 
     times: Sequence[float] = ()
     usd_per_hour: Sequence[float] = ()
@@ -174,12 +174,12 @@ _NOTHING_CHARGED = _NothingCharged()
 
 
 def new_lease_usd(billing: BillingName, held_s: float, usd_per_hour: float) -> float:
-    """What a machine will be billed that is rented now, at this price throughout, and given back after so long."""
+    """The bill of a machine that is leased now, at this price throughout, and released after `held_s`."""
     return billing_rule(billing).worst_usd(0.0, _NOTHING_CHARGED, 0.0, held_s, usd_per_hour)
 
 
 def hours_begun(started: float, ended: float) -> int:
-    """Begun is begun: a lease given back at once has begun its first hour."""
+    """max(1, ceil(hours)): a lease that is released at once has begun its first hour."""
     return max(1, math.ceil((ended - started) / HOUR_S))
 
 
@@ -188,7 +188,7 @@ def price_at(prices: Prices, at: float) -> float:
 
 
 def metered_usd(prices: Prices, start: float, end: float, ceiling_usd_per_hour: float = math.inf) -> float:
-    """The integral of the price over a stretch of time. Touches only the records inside the stretch."""
+    """The integral of min(price, ceiling) from start to end. Reads only the records in between."""
     times, usd_per_hour = prices.times, prices.usd_per_hour
     index, last, at, total = _index(prices, start), len(times) - 1, start, 0.0
     while at < end:

@@ -1,8 +1,8 @@
 """Spot price files: what `aws ec2 describe-spot-price-history` prints (JSON), JSON lines, CSV and parquet.
 
-Whatever is wrong with a file is said in one sentence that names the file, the place in it and the way out. Order does
-not matter and exact repeats are dropped. A hole is refused rather than bridged in silence: Amazon records every series
-at least once a day, so two days without a record mean that records are missing.
+Every error names the file, the line or record, and how to fix it. Order does not matter and exact duplicates are
+dropped. A gap is an error rather than silently bridged: Amazon records every series at least once a day, so two days
+without a record mean that records are missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 PRODUCT = ("ProductDescription", "product_description", "product")
 
 Row = tuple[str, Any, Any, Any, Any, Any]
-"""Where it stands in the file, time, machine, zone, price, product (None where the file has no such column)."""
+"""Line or record in the file, time, machine, zone, price, product (None where the file has no such column)."""
 
 
 def read_prices(
@@ -42,7 +42,7 @@ def read_prices(
     provider: str = "aws",
     max_gap_s: float = 2 * 86400.0,
 ) -> PriceBook:
-    """The spot prices in a file, one series per machine type and zone; `machines` and `zones` keep only those."""
+    """The spot prices in a file, one series per machine type and zone; `machines` and `zones` select some."""
     path = Path(path)
     series: dict[tuple[str, str], dict[float, float]] = {}
     products: set[str] = set()
@@ -63,8 +63,8 @@ def read_prices(
             )
     if not series:
         kept = f"; it has {', '.join(sorted(products))} but not {product}" if products else ""
-        raise DataError(f"{path} holds no prices that were asked for{kept}", hint="check machines, zones and product")
-    _refuse_holes(path, series, max_gap_s)
+        raise DataError(f"{path} holds no matching prices{kept}", hint="check machines, zones and product")
+    _refuse_gaps(path, series, max_gap_s)
     traces = {}
     for machine, zone in sorted(series):
         offer = Offer(provider=provider, zone=zone, machine=machine, spot=True)
@@ -76,7 +76,7 @@ def read_prices(
 def read_prices_once(
     path: str | Path, *, machines: Collection[str] | None, zones: Collection[str] | None, max_gap_s: float
 ) -> PriceBook:
-    """The same, and not read again as long as the file stays as it is: a forecast opens one market many times."""
+    """The same, cached until the file changes: a forecast opens one market many times."""
     path = Path(path)
     found = path.stat() if path.exists() else None
     stamp = None if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
@@ -87,7 +87,7 @@ def read_prices_once(
 @lru_cache(maxsize=1)
 def _read_latest(
     path: Path,
-    stamp: tuple[int, ...] | None,  # noqa: ARG001 - a file that was written anew is another one
+    stamp: tuple[int, ...] | None,  # noqa: ARG001 - part of the cache key: a rewritten file is read again
     machines: frozenset[str] | None,
     zones: frozenset[str] | None,
     max_gap_s: float,
@@ -95,7 +95,7 @@ def _read_latest(
     return read_prices(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
 
 
-def _refuse_holes(path: Path, series: dict[tuple[str, str], dict[float, float]], max_gap_s: float) -> None:
+def _refuse_gaps(path: Path, series: dict[tuple[str, str], dict[float, float]], max_gap_s: float) -> None:
     file_end = max(max(records) for records in series.values())
     for (machine, zone), records in series.items():
         times = sorted(records)
@@ -196,7 +196,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _pick(columns: Collection[str], where: str) -> Iterator[str]:
-    """The file's own names for time, machine, zone and price, in this order."""
+    """The file's column names for time, machine, zone and price, in this order."""
     for meaning, names in COLUMNS.items():
         found = next((name for name in names if name in columns), None)
         if found is None:

@@ -1,7 +1,7 @@
 """PriceTrace and PriceBook: whole price series, for the side of the simulated provider.
 
-Law: policies never get a trace. They get a PriceHistory, cut at the event being handled, through the PriceFeed face
-of the book. The last price of a series holds for ever, so whoever plays a file asks `require` first.
+Law: policies never get a trace. They get a PriceHistory, cut at the event being handled, through the book's PriceFeed
+interface. The last price of a series holds for ever, so a replay of a file must call `require` first.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class PriceTrace:
         return self.usd_per_hour[self._index(at)]
 
     def history(self, until: float) -> PriceHistory:
-        """What could be known at `until`. Neighbouring questions share one copy of the past."""
+        """What could be known at `until`. Consecutive calls share one copy of the past."""
         cut = bisect_right(self.times, until)
         if cut != self._cut:
             self._cut, self._cut_times, self._cut_prices = cut, self.times[:cut], self.usd_per_hour[:cut]
         return PriceHistory(offer=self.offer, times=self._cut_times, usd_per_hour=self._cut_prices, until=until)
 
     def first_crossing(self, after: float, max_usd_per_hour: float) -> float:
-        """The first moment from `after` on at which the price is above a maximum; infinity if there is none."""
+        """The first time from `after` on at which the price is above a maximum; infinity if there is none."""
         if max_usd_per_hour >= self._highest:
             return math.inf
         if self.at(after) > max_usd_per_hour:
@@ -57,7 +57,7 @@ class PriceTrace:
         return math.inf
 
     def mean(self, start: float, end: float) -> float:
-        """The average price over a stretch of time, weighted by how long each price held."""
+        """The time-weighted mean price from start to end."""
         if end <= start:
             return self.at(start)
         return metered_usd(self, start, end) / (end - start) * HOUR_S
@@ -73,7 +73,7 @@ class PriceTrace:
 
 
 class PriceBook:
-    """All series of a market. Implements `kernel.policy.PriceFeed`; on-demand offers cost what their listing says."""
+    """All series of a market. Implements `kernel.policy.PriceFeed`; on-demand prices are those of the listings."""
 
     def __init__(self, traces: Mapping[Offer, PriceTrace], listings: Iterable[Listing] = ()) -> None:
         self._traces = dict(traces)
@@ -103,14 +103,14 @@ class PriceBook:
         return self.trace(offer).history(until)
 
     def span(self) -> tuple[float, float]:
-        """From when to when every spot series is known: (last first record, first last record)."""
+        """The time span that every spot series covers: (last first record, first last record)."""
         spot = [trace for trace in self._traces.values() if trace.offer.spot]
         if not spot:
             return 0.0, math.inf
         return max(trace.times[0] for trace in spot), min(trace.times[-1] for trace in spot)
 
     def require(self, offers: Iterable[Offer], start: float, until: float, *, beyond_s: float = 86400.0) -> None:
-        """Refuse a run for which prices are missing. The last price may stand in for at most `beyond_s`."""
+        """Raises DataError for a run whose prices are missing. The last price may be used for at most `beyond_s`."""
         for offer in offers:
             trace = self.trace(offer)
             trace.at(start)
@@ -122,7 +122,7 @@ class PriceBook:
 
 
 def utc(at: float) -> str:
-    """A time for people."""
+    """A time as text, for people."""
     try:
         return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):

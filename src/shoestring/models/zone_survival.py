@@ -1,7 +1,7 @@
 """How long a zone will keep offering spot machines: from its record of probes, and from how long it has had them.
 
 Availability comes in spells, and old spells last: the longer a zone has had capacity, the longer it is likely to keep
-it. The fate of one machine says little; what is counted here is whether the ZONE had machines available.
+it. The fate of one machine is little evidence; what is counted here is whether the ZONE had machines available.
 """
 
 from __future__ import annotations

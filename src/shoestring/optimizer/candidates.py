@@ -1,7 +1,7 @@
-"""The configurations that an optimiser chooses from, as rows of numbers from 0 to 1.
+"""The configurations that an optimizer chooses from, as rows of numbers from 0 to 1.
 
 A range is one number. A choice is one number for each of its options, and these share one length-scale in every model:
-`parameter[j]` says which parameter column j belongs to.
+`parameter[j]` is the parameter of column j.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Problem:
     minimize: bool
     constraints: tuple[Constraint, ...]
     fractions: tuple[float, ...]
-    """Ascending; the last is all of the data."""
+    """Ascending; the last is the full data."""
     usd_per_hour: Callable[[Config], float] | None
     """What an hour of this configuration costs; None if prices are not known beforehand."""
     seed: int

@@ -112,13 +112,13 @@ class Optimizer:
         and cost are lower bounds, and it need not have an objective.
         """
         given = {SECONDS: seconds, COST: cost, **metrics}
-        told = {name: as_number(value, name) for name, value in given.items() if value is not None}
-        told = {name: value if math.isfinite(value) else math.nan for name, value in told.items()}
+        reported = {name: as_number(value, name) for name, value in given.items() if value is not None}
+        reported = {name: value if math.isfinite(value) else math.nan for name, value in reported.items()}
         fraction = as_fraction(suggestion.fraction)
-        self._complete(told, suggestion.config)
-        self._require(told, killed)
-        objective = told.get(self._problem.objective, math.nan)
-        self.learn(Observation(dict(suggestion.config), fraction, objective, told, killed))
+        self._complete(reported, suggestion.config)
+        self._require(reported, killed)
+        objective = reported.get(self._problem.objective, math.nan)
+        self.learn(Observation(dict(suggestion.config), fraction, objective, reported, killed))
 
     def learn(self, seen: Observation) -> None:
         """The same as one Observation, and nothing is required: what is unknown of the run is NaN."""
@@ -182,27 +182,27 @@ class Optimizer:
             self._prices = (candidates, _prices(candidates, usd_per_hour))
         return self._prices[1]
 
-    def _complete(self, told: dict[str, float], config: Config) -> None:
+    def _complete(self, reported: dict[str, float], config: Config) -> None:
         """Where the price is known, dollars follow from seconds and seconds from dollars."""
         if self._problem.usd_per_hour is None:
             return
         usd_per_s = _price_of(config, self._problem.usd_per_hour) / HOUR_S
-        if SECONDS in told:
-            told.setdefault(COST, told[SECONDS] * usd_per_s)
-        elif COST in told:
-            told[SECONDS] = told[COST] / usd_per_s
+        if SECONDS in reported:
+            reported.setdefault(COST, reported[SECONDS] * usd_per_s)
+        elif COST in reported:
+            reported[SECONDS] = reported[COST] / usd_per_s
 
-    def _require(self, told: Mapping[str, float], killed: bool) -> None:
+    def _require(self, reported: Mapping[str, float], killed: bool) -> None:
         for name in (SECONDS, COST):
-            if name in told and not told[name] >= 0.0:
-                raise SpecError(f"{name}={told[name]} is not possible for a run", hint="tell what it really took")
+            if name in reported and not reported[name] >= 0.0:
+                raise SpecError(f"{name}={reported[name]} is not possible for a run", hint="tell what it really took")
         if killed:
             return
         wanted = {self._problem.objective: "is the objective"}
         wanted |= {constraint.metric: f"has a constraint ({constraint})" for constraint in self._problem.constraints}
         for name, why in wanted.items():
-            if name not in told:
-                names = ", ".join(told) or "nothing"
+            if name not in reported:
+                names = ", ".join(reported) or "nothing"
                 raise SpecError(f"{name} {why}, and this run reports {names}", hint=f"tell(suggestion, {name}=...)")
 
 

@@ -30,7 +30,7 @@ def why_stop(optimizer: Optimizer, *conditions: StopCondition) -> str | None:
 
 @dataclass(frozen=True)
 class Iterations:
-    """A number of runs was told.  Paper: TrimTuner Alg. 1 l.11"""
+    """A number of runs is done.  Paper: TrimTuner Alg. 1 l.11"""
 
     most: int
 

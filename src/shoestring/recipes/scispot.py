@@ -39,21 +39,21 @@ def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:
     """The option `gangs`: how many machines may work on one job together, one number or several, comma-separated."""
     if not options.is_given("gangs"):
         return ()
-    spec, said = options.spec, options.spec.options["gangs"]
-    words = said.split(",") if isinstance(said, str) else (said,)
-    counts = tuple(sorted({as_whole(word, "options.gangs") for word in words}))
+    spec, given = options.spec, options.spec.options["gangs"]
+    parts = given.split(",") if isinstance(given, str) else (given,)
+    counts = tuple(sorted({as_whole(part, "options.gangs") for part in parts}))
     if counts[0] < 1:
         raise SpecError(
-            f"options.gangs={said!r}: {counts[0]} machines cannot run a job", hint='list counts, e.g. "1,2,4"'
+            f"options.gangs={given!r}: {counts[0]} machines cannot run a job", hint='list counts, e.g. "1,2,4"'
         )
     if counts[-1] > spec.max_machines:
         raise SpecError(
-            f"options.gangs={said!r}: at most {spec.max_machines} may be rented at once",
+            f"options.gangs={given!r}: at most {spec.max_machines} may be rented at once",
             hint=f"raise max_machines to {counts[-1]}, or remove larger counts",
         )
     if spec.space.roles:
         raise SpecError(
-            f"options.gangs={said!r} chooses machines for every job, "
+            f"options.gangs={given!r} chooses machines for every job, "
             f"but {', '.join(spec.space.roles.values())} in the space would choose them too",
             hint="remove one of the two",
         )

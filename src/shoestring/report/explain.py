@@ -190,11 +190,15 @@ def _about_run(verb: str) -> Callable[[RunState, Any], Sentences]:
 
 def _run_job(state: RunState, decision: d.RunJob) -> Sentences:  # noqa: ARG001
     slots = f" on {decision.slots} slots" if decision.slots > 1 else ""
-    yield f"scheduled until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
+    promoted = f"promoted to step {decision.until_step}"  # a reason that names the step itself
+    if decision.why.startswith(promoted):
+        yield f"{promoted}{slots}{decision.why.removeprefix(promoted)}", (decision.job,)
+    else:
+        yield f"scheduled until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
 
 
-def _start(state: RunState, decision: d.StartSegment) -> Sentences:
-    verb = "resumed" if state.jobs[decision.job].step or decision.resume_from else "started"
+def _start(state: RunState, decision: d.StartSegment) -> Sentences:  # noqa: ARG001
+    verb = "started" if decision.resume_from is None else "resumed"
     fraction = f", data fraction {decision.fraction:.3g}" if decision.fraction < 1 else ""
     yield f"{verb} {decision.why}{fraction}", (decision.job,)
 

@@ -73,7 +73,7 @@ class RunHandle:
 
     @property
     def over(self) -> bool:
-        """Will nothing happen in it any more, unless somebody asks?"""
+        """Is it inactive until the user resumes it, or for good?"""
         return self.phase in ("concluded", "cancelled", "failed", "paused", "parked", "damaged")
 
     @property

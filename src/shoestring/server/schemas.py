@@ -134,7 +134,7 @@ class Run(Struct, kw_only=True):
     ahead: int | None
     """Runs before this one in the queue; null if it is not queued."""
     trouble: str
-    """Why it could not be started or does not go on, in words."""
+    """Why it could not be started or has stopped."""
     progress: ProgressOut | None
     """Null until it has started."""
 

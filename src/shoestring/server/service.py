@@ -106,9 +106,9 @@ class Service:
         run.notify()
 
     async def resume(self, run: RunHandle) -> None:
-        """Go on with a run that was paused, parked or could not be started."""
+        """Resume a run that was paused, parked or could not be started."""
         if run.submission is None or run.phase in ("concluded", "cancelled", "damaged"):
-            raise Refusal(409, f"{run.id} is {run.status}: there is nothing to go on with", hint="submit another run")
+            raise Refusal(409, f"{run.id} is {run.status}: there is nothing to resume", hint="submit another run")
         if not run.waits and run.driven is None:
             run.tries, run.trouble = 0, ""
             self.queue.add(run)

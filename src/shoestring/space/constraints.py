@@ -1,4 +1,4 @@
-"""Limits on what a full-size run may cost, take or report, as people write them: "cost <= 0.10", "recall >= 0.8"."""
+"""Constraints on the cost, time or metrics of a full-data run, as users write them: "cost <= 0.10", "recall >= 0.8"."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from shoestring.units import parse_duration_s, parse_usd, show_duration, show_nu
 from shoestring.values import as_number
 
 COST, SECONDS = "cost", "seconds"
-"""Dollars and seconds of a run. What a constraint calls time is its seconds."""
+"""Dollars and seconds of a run. A constraint on time is one on its seconds."""
 LEAST_POWER = 0.6
-"""Runs on s of the data take s of the whole to a power of 1, give or take 0.3 (`tuning.quantity.SPENDING`). This is
-less by more than a deviation, for start-up and other things that do not shrink with the data."""
+"""cost(s) ~ s^power on a data fraction s, with a power of 1 +- 0.3 (`optimizer.outcome_model.SPENDING`). This is lower
+by more than a deviation, for start-up and other things that do not shrink with the data."""
 _TIME = "time"
 _FORM = re.compile(r"\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<limit>[^<>=]+?)\s*")
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A metric of the full-size run, and the most (or the least) it may be."""
+    """metric <= limit (`at_most`) or metric >= limit, of the full-data run."""
 
     metric: str
     limit: float
     at_most: bool = True
 
     def holds(self, value: float) -> bool:
-        """Does it, with this value? Nothing holds with NaN."""
+        """Does this value satisfy it? NaN never does."""
         return value <= self.limit if self.at_most else value >= self.limit
 
     def miss(self, value: float) -> float:
-        """By how much the value breaks it, relative to the limit; 0 if it holds, infinite for NaN."""
+        """By how much the value violates it, relative to the limit; 0 if satisfied, infinite for NaN."""
         if math.isnan(value):
             return math.inf
         beyond = value - self.limit if self.at_most else self.limit - value
@@ -51,14 +51,14 @@ class Constraint(msgspec.Struct, frozen=True):
         return f"{self.metric} {'<=' if self.at_most else '>='} {self.show(self.limit)}"
 
 
-def parse(words: str | Constraint) -> Constraint:
-    """A constraint as people write it; costs may have a dollar sign, times a unit ("time <= 2h")."""
-    if isinstance(words, Constraint):
-        return words
-    form = _FORM.fullmatch(words) if isinstance(words, str) else None
+def parse(text: str | Constraint) -> Constraint:
+    """A constraint as users write it; costs may have a dollar sign, times a unit ("time <= 2h")."""
+    if isinstance(text, Constraint):
+        return text
+    form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise SpecError(
-            f"constraint {words!r} is not a metric and its limit",
+            f"constraint {text!r} is not a metric and its limit",
             hint="write it as 'cost <= 0.10', 'time <= 2h' or 'recall >= 0.8'",
         )
     metric, limit = form["metric"], form["limit"]
@@ -76,18 +76,18 @@ def parse(words: str | Constraint) -> Constraint:
             if metric in (COST, SECONDS)
             else "only cost is in dollars and only time has units: 'cost <= $0.10', 'time <= 2h'"
         )
-        raise SpecError(f"constraint {words!r}: {error}", hint=hint) from None
+        raise SpecError(f"constraint {text!r}: {error}", hint=hint) from None
     if not math.isfinite(value):
-        raise SpecError(f"constraint {words!r} has no finite limit", hint="give a number, or leave it out")
+        raise SpecError(f"constraint {text!r} has no finite limit", hint="give a number, or leave it out")
     return Constraint(metric, value, form["sign"] == "<=")
 
 
 def parse_all(constraints: str | Constraint | Iterable[str | Constraint]) -> tuple[Constraint, ...]:
-    """All of them, each once: two limits of the same kind on one metric are a mistake or a riddle."""
+    """All of them; two constraints of the same kind on one metric are an error."""
     parsed = (
         (parse(constraints),)
         if isinstance(constraints, str | Constraint)
-        else tuple(parse(words) for words in constraints)
+        else tuple(parse(text) for text in constraints)
     )
     seen: dict[tuple[str, bool], Constraint] = {}
     for constraint in parsed:
@@ -99,12 +99,12 @@ def parse_all(constraints: str | Constraint | Iterable[str | Constraint]) -> tup
 
 
 def ends(constraints: Iterable[Constraint], fraction: float) -> dict[str, float]:
-    """Seconds and cost, by these names, at which a run on this fraction of the data is given up, because on all of it
-    its configuration would break a limit.
+    """limit * fraction^LEAST_POWER: seconds and cost, by these names, at which a run on this data fraction is ended
+    early, because on the full data its configuration would violate a constraint.
 
-    On all of the data that is the limit itself. On a part of it the end comes long before: a sixteenth of the data that
-    has taken a fifth of the limit leaves little hope for the rest. Where some configurations are slower than others
-    by orders of magnitude, most of the money would go into such runs."""
+    On the full data that is the limit itself. On a fraction the end comes long before: a sixteenth of the data that has
+    taken a fifth of the limit leaves little hope for the rest. Where some configurations are slower than others by
+    orders of magnitude, most of the money would be spent on such runs."""
     return {
         limit.metric: limit.limit * fraction**LEAST_POWER
         for limit in constraints

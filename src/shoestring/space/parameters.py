@@ -3,9 +3,9 @@
 Pure. A parameter maps the unit interval onto its values (`at`); sampling and grids choose the points in it.
 
 `when` makes it conditional: `uniform(0.5, 0.99, when={"optimizer": "sgd"})` exists only in configurations whose
-optimizer is sgd. It is a keyword rather than a method so that Python and files say it with the same word.
+optimizer is sgd. It is a keyword rather than a method so that Python and files use the same word.
 
-`role` makes it say on which machines a trial runs: what type, how many, where, revocable or not. To user code and to
+`role` makes it decide on which machines a trial runs: type, count, zone, spot or on-demand. To user code and to
 models it is a parameter like the others.
 """
 
@@ -25,19 +25,19 @@ When = Mapping[str, object]
 
 Role = Literal["", "machine", "count", "zone", "spot"]
 WORDS_OF: dict[Role, str] = {"machine": "machine_type", "count": "machine_count", "zone": "zone", "spot": "on_spot"}
-"""What parameters with a role are made by, in Python and in files."""
+"""The functions that make parameters with a role, in Python and in files."""
 
 MOST_EXACT = 2**53
-"""Whole numbers up to here are exact as floats, which is what sampling computes in."""
+"""Integers up to here are exact as floats, which sampling uses."""
 
 
 class _Param(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):
     when: dict[str, tuple[Value, ...]] = {}
     role: Role = ""
-    """What of a trial's machines it decides, if anything."""
+    """Which property of a trial's machines it decides, if any."""
 
     def active(self, config: Config) -> bool:
-        """Does the parameter exist beside these values? A parent that is absent is inactive, and so is its child."""
+        """Does the parameter exist with these values? An absent parent is inactive, and so is its child."""
         return all(parent in config and config[parent] in allowed for parent, allowed in self.when.items())
 
 
@@ -52,7 +52,7 @@ class Float(_Param, frozen=True, gc=False, tag="float"):
 
     @property
     def width(self) -> int:
-        """How many numbers `encode` takes."""
+        """How many numbers `encode` returns."""
         return 1
 
     def at(self, u: float) -> float:
@@ -101,7 +101,7 @@ class Int(_Param, frozen=True, gc=False, tag="int"):
         return 1
 
     def at(self, u: float) -> int:
-        if self.log:  # each number owns the stretch half way to its neighbours
+        if self.log:  # each number has the interval half way to its neighbours
             value = round(math.exp((1.0 - u) * math.log(self.low - 0.5) + u * math.log(self.high + 0.5)))
         else:
             value = self.low + int(u * self.size)
@@ -134,7 +134,7 @@ class Int(_Param, frozen=True, gc=False, tag="int"):
 
 class Choice(_Param, frozen=True, gc=False, tag="choice"):
     options: tuple[Value, ...]
-    """Empty only with a role, until the run's market is known: then it is all that is for sale there."""
+    """Empty only with a role, until the run's market is known: then it is everything offered there."""
 
     @property
     def size(self) -> int:
@@ -150,7 +150,7 @@ class Choice(_Param, frozen=True, gc=False, tag="choice"):
         except IndexError:
             raise _without_market(self) from None
 
-    def grid(self, points: int) -> list[Value]:  # noqa: ARG002 - every option counts, however coarse the grid
+    def grid(self, points: int) -> list[Value]:  # noqa: ARG002 - every option is used, however coarse the grid
         if not self.options:
             raise _without_market(self)
         return list(self.options)
@@ -163,7 +163,7 @@ class Choice(_Param, frozen=True, gc=False, tag="choice"):
 
     def validate(self, field: str) -> None:
         if not self.options and not self.role:
-            raise SpecError(f"{field}: a choice of nothing", hint="give at least one option, e.g. choice(32, 64)")
+            raise SpecError(f"{field}: a choice without options", hint="give at least one option, e.g. choice(32, 64)")
         seen: set[Value] = set()
         for option in self.options:
             if as_value(option, field) in seen:
@@ -175,7 +175,7 @@ class Choice(_Param, frozen=True, gc=False, tag="choice"):
 
 
 class Constant(_Param, frozen=True, gc=False, tag="constant"):
-    """Passed on to the user's code, invisible to a search."""
+    """Passed to the user's code, invisible to a search."""
 
     value: Value
 
@@ -210,12 +210,12 @@ Parameter = Float | Int | Choice | Constant
 
 
 def uniform(low: float, high: float, *, when: When | None = None) -> Float:
-    """Any number from low to high, all alike."""
+    """x ~ U(low, high)."""
     return Float(as_number(low, "uniform"), as_number(high, "uniform"), when=as_condition(when))
 
 
 def log(low: float, high: float, *, when: When | None = None) -> Float:
-    """Any number from low to high, each order of magnitude alike: for learning rates and other scales."""
+    """ln x ~ U(ln low, ln high): for learning rates and other scales."""
     return Float(as_number(low, "log"), as_number(high, "log"), log=True, when=as_condition(when))
 
 
@@ -225,7 +225,7 @@ def integer(low: int, high: int, *, log: bool = False, when: When | None = None)
 
 
 def choice(*options: Value, when: When | None = None) -> Choice:
-    """One of the options, which have no order; a single list of them will do as well."""
+    """One of the options, which have no order; a single list of them works too."""
     return Choice(as_values(options[0] if len(options) == 1 else options, "choice"), when=as_condition(when))
 
 
@@ -235,7 +235,7 @@ def constant(value: Value, *, when: When | None = None) -> Constant:
 
 
 def machine_type(*names: str, when: When | None = None) -> Choice:
-    """The type of a trial's machines: one of those named, or of all that the run's market sells."""
+    """The type of a trial's machines: one of those named, or of all in the run's market."""
     return Choice(_listed(names, "machine_type"), when=as_condition(when), role="machine")
 
 
@@ -254,21 +254,21 @@ def zone(*names: str, when: When | None = None) -> Choice:
 
 
 def on_spot(*options: bool, when: When | None = None) -> Choice:
-    """Revocable machines (True) or on-demand ones (False)? Without options both, as far as they are for sale."""
+    """Spot machines (True) or on-demand ones (False)? Without options both, as far as the market has them."""
     return Choice(_listed(options, "on_spot"), when=as_condition(when), role="spot")
 
 
 def _listed(options: tuple[object, ...], field: str) -> tuple[Value, ...]:
-    """As for a choice, a single list of them will do as well."""
+    """As for a choice, a single list of them works too."""
     return as_values(options[0] if len(options) == 1 else options, field)
 
 
 def as_condition(when: object) -> dict[str, tuple[Value, ...]]:
-    """A condition as people write it (a value or a list of values for each parent) in its one stored form."""
+    """A condition as users write it (a value or a list of values for each parent), normalised."""
     if when is None:
         return {}
     if not isinstance(when, Mapping):
-        raise SpecError(f"when={when!r} names no parameter", hint="write it as when={'optimizer': 'sgd'}")
+        raise SpecError(f"when={when!r} does not name a parameter", hint="write it as when={'optimizer': 'sgd'}")
     return {str(parent): as_values(allowed, f"when {parent}") for parent, allowed in when.items()}
 
 
@@ -285,12 +285,12 @@ def _fraction(value: float, low: float, high: float, log: bool) -> float:
 
 
 def _same(value: Value, option: Value) -> bool:
-    """Equal, and alike on a command line: Python holds True == 1."""
+    """Equal, and the same on a command line: in Python True == 1."""
     return value == option and isinstance(value, bool) == isinstance(option, bool)
 
 
 def validate_role(param: Parameter, field: str) -> None:
-    """Are its values such as its role needs?"""
+    """Raises SpecError if the values do not suit the role."""
     match param.role, param:
         case "", _:
             return
@@ -298,11 +298,11 @@ def validate_role(param: Parameter, field: str) -> None:
             if least < 1:
                 raise SpecError(f"{field}: a trial cannot run on {least} machines", hint="the fewest is 1")
         case "count", _:
-            raise SpecError(f"{field}: {param} is no number of machines", hint="write it as machine_count(1, 4)")
+            raise SpecError(f"{field}: {param} is not a number of machines", hint="write it as machine_count(1, 4)")
         case "spot", Choice(options=options) if all(isinstance(option, bool) for option in options):
             return
         case "spot", _:
-            raise SpecError(f"{field}: {param} does not say yes or no", hint="write it as on_spot(True, False)")
+            raise SpecError(f"{field}: {param} is not true or false", hint="write it as on_spot(True, False)")
         case role, Choice(options=options) if all(isinstance(option, str) and option for option in options):
             return
         case role, _:
@@ -310,9 +310,7 @@ def validate_role(param: Parameter, field: str) -> None:
 
 
 def _without_market(param: Choice) -> SpecError:
-    return SpecError(
-        f"{param} stands for all that a market sells, and there is no market here", hint="name what to choose from"
-    )
+    return SpecError(f"{param} means everything in the market, and there is no market here", hint="name the options")
 
 
 def _validate_range(param: Float | Int, kind: type, field: str) -> None:

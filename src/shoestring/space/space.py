@@ -1,11 +1,11 @@
-"""The search space: which configurations there are, how to draw, list, check and encode them.
+"""The search space: its configurations, and how to sample, list, check and encode them.
 
-Pure: randomness is a generator handed in. A space is plain data, written into the journal as part of the spec.
+Pure: the random generator is an argument. A space is plain data, written into the journal as part of the spec.
 
     from_plain({
         "optimizer": choice("sgd", "adam"),
         "lr": log(1e-4, 1.0),
-        "momentum": uniform(0.5, 0.99, when={"optimizer": "sgd"}),      # exists only beside sgd
+        "momentum": uniform(0.5, 0.99, when={"optimizer": "sgd"}),      # exists only with sgd
     })
 
 The same in a file: `optimizer: [sgd, adam]`, `lr: {log: [1e-4, 1]}`,
@@ -72,11 +72,11 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ELSE = "\0any other value"
-"""Stands for all values of a parent that no condition names. Never equal to a real one: those hold no NUL."""
+"""Stands for all values of a parent that no condition names. Never equal to a real one: those have no NUL."""
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Named parameters, validated when made and kept parents first, so that one pass settles which are active."""
+    """Named parameters, validated when made and sorted parents first, so that one pass decides which are active."""
 
     params: dict[str, Parameter] = {}
 
@@ -84,17 +84,19 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         check_names(self.params)
         for name, param in self.params.items():
             if not isinstance(param, Parameter):
-                raise SpecError(f"space.{name}: {param!r} is no parameter", hint="use uniform, log, integer or choice")
+                raise SpecError(
+                    f"space.{name}: {param!r} is not a parameter", hint="use uniform, log, integer or choice"
+                )
             param.validate(f"space.{name}")
             validate_role(param, f"space.{name}")
-        _refuse_rivals(self.params)
+        _refuse_duplicate_roles(self.params)
         for name, param in self.params.items():
             self._validate_condition(name, param)
         msgspec.structs.force_setattr(self, "params", _parents_first(self.params))
 
-    @cached_property  # asked at every turn of a run
+    @cached_property  # used at every turn of a run
     def roles(self) -> dict[Role, str]:
-        """Which parameter decides what of a trial's machines. Empty in a space of hyper-parameters alone."""
+        """Which parameter decides which property of a trial's machines. Empty for hyper-parameters alone."""
         return {param.role: name for name, param in self.params.items() if param.role}
 
     def sample(self, rng: Random) -> Config:
@@ -107,7 +109,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return config
 
     def grid(self, points_per_range: int = 5) -> Iterator[Config]:
-        """All combinations, ranges cut into that many points, ends included. The last parameter varies fastest."""
+        """All combinations, ranges as that many points, ends included. The last parameter varies fastest."""
         return self._combinations(self._grids(points_per_range))
 
     def grid_size(self, points_per_range: int = 5) -> int:
@@ -143,10 +145,10 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return numbers
 
     def check(self, config: Mapping[str, Value]) -> None:
-        """Is this one of the configurations of the space? Says which parameter is not as it should be."""
+        """Raises SpecError if this is not a configuration of the space, and names the parameter."""
         for name in config:
             if name not in self.params:
-                raise SpecError(f"{name!r} is no parameter of the space", hint=did_you_mean(name, self.params))
+                raise SpecError(f"{name!r} is not a parameter of the space", hint=did_you_mean(name, self.params))
         values = dict(config)
         for name, param in self.params.items():
             active = param.active(values)
@@ -161,7 +163,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _grids(self, points_per_range: int) -> dict[str, list[Value]]:
         if points_per_range < 1:
-            raise SpecError(f"points_per_range={points_per_range!r} leaves nothing of a range", hint="give 1 or more")
+            raise SpecError(f"points_per_range={points_per_range!r} leaves no points", hint="give 1 or more")
         return {name: param.grid(points_per_range) for name, param in self.params.items()}
 
     def _validate_condition(self, name: str, param: Parameter) -> None:
@@ -171,7 +173,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if known is None:
                 others = [other for other in self.params if other != name]
                 raise SpecError(
-                    f"{field}: depends on {parent!r}, which is no parameter", hint=did_you_mean(parent, others)
+                    f"{field}: depends on {parent!r}, which is not a parameter", hint=did_you_mean(parent, others)
                 )
             if isinstance(known, Float):
                 raise SpecError(
@@ -188,21 +190,21 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         names = list(self.params)
         unfinished: list[tuple[int, Config]] = [(0, {})]
         while unfinished:
-            settled, config = unfinished.pop()
-            if settled == len(names):
+            position, config = unfinished.pop()
+            if position == len(names):
                 yield config
                 continue
-            name = names[settled]
+            name = names[position]
             if self.params[name].active(config):
-                unfinished.extend((settled + 1, {**config, name: value}) for value in reversed(grids[name]))
+                unfinished.extend((position + 1, {**config, name: value}) for value in reversed(grids[name]))
             else:
-                unfinished.append((settled + 1, config))
+                unfinished.append((position + 1, config))
 
     def _count(self, many: Callable[[str], float], has: Callable[[str, Value], bool]) -> float:
         """The number of configurations, from how `many` values each parameter has.
 
-        Only values named in a condition are told apart, and families that share no condition multiply: a space with
-        dozens of conditional parameters is counted without walking through it.
+        Only values named in a condition are distinguished, and families that share no condition multiply: a space with
+        dozens of conditional parameters is counted without enumerating it.
         """
         decisive: dict[str, set[Value]] = {}
         for param in self.params.values():
@@ -243,17 +245,17 @@ def check_names(names: Iterable[object]) -> None:
 
 
 def from_plain(plain: object) -> Space:
-    """The space as people write it: parameters of this module, or the plain forms that YAML and TOML can hold.
+    """The space as users write it: parameters of this module, or the plain forms that YAML and TOML can hold.
 
     {log: [1e-4, 1]}, {float: [0, 1]}, {int: [1, 8]}, {int: [1, 1024], log: true}, {choice: [a, b]} or just [a, b],
     {constant: 3} or just 3; in each mapping also `when: {optimizer: sgd}`, with a value or a list of values. Machines:
     {machine_type: [m5.large, c5.large]}, {machine_count: [1, 4]}, {zone: [us-east-1a]}, {on_spot: [true, false]}, and
-    `all` for what the run's market sells.
+    `all` for everything in the run's market.
     """
     if isinstance(plain, Space):
         return plain
     if not isinstance(plain, Mapping):
-        raise SpecError(f"space={plain!r} names no parameters", hint="write it as space={'lr': log(1e-4, 1.0)}")
+        raise SpecError(f"space={plain!r} does not name parameters", hint="write it as space={'lr': log(1e-4, 1.0)}")
     return Space(params={name: _parameter(name, value) for name, value in plain.items()})
 
 
@@ -278,7 +280,7 @@ def _from_words(plain: Mapping[str, object]) -> Parameter:
         raise SpecError(f"{plain!r} must name one kind of parameter", hint=f"one of {', '.join(_KINDS)}")
     ((kind, value),) = words.items()
     if kind not in _KINDS:
-        raise SpecError(f"{kind!r} is no kind of parameter", hint=did_you_mean(kind, _KINDS))
+        raise SpecError(f"{kind!r} is not a kind of parameter", hint=did_you_mean(kind, _KINDS))
     if on_log_scale and kind not in _RANGES:
         raise SpecError(f"{plain!r}: only a range has a log scale", hint="leave log out")
     match kind:
@@ -292,7 +294,7 @@ def _from_words(plain: Mapping[str, object]) -> Parameter:
         case "machine_count" if not isinstance(value, Sequence) or isinstance(value, str):
             return machine_count(as_whole(value, kind), when=when)
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
-        raise SpecError(f"{kind}: {value!r} is no range", hint=f"give the two ends: {kind}: [low, high]")
+        raise SpecError(f"{kind}: {value!r} is not a range", hint=f"give the two ends: {kind}: [low, high]")
     low, high = value
     if kind == "machine_count":
         return machine_count(low, high, when=when)
@@ -307,7 +309,7 @@ _KINDS = (*_RANGES, "choice", "constant", *_ROLES)
 """Files may use the names of the Python functions as well as the short ones."""
 
 
-def _refuse_rivals(params: dict[str, Parameter]) -> None:
+def _refuse_duplicate_roles(params: dict[str, Parameter]) -> None:
     deciding: dict[Role, str] = {}
     for name, param in params.items():
         if param.role and (other := deciding.setdefault(param.role, name)) != name:
@@ -318,7 +320,7 @@ def _refuse_rivals(params: dict[str, Parameter]) -> None:
 
 
 def _parents_first(params: dict[str, Parameter]) -> dict[str, Parameter]:
-    """In the order given, except that what depends on others waits for them."""
+    """In the order given, except that a parameter comes after those it depends on."""
     ordered: dict[str, Parameter] = {}
     waiting = dict(params)
     while waiting:
@@ -343,12 +345,12 @@ def _families(params: dict[str, Parameter]) -> list[list[str]]:
 
 
 def _flagged(param: Parameter) -> bool:
-    """Does its encoding say whether it is active? A constant's does not: its parents' encodings say it already."""
+    """Does its encoding include whether it is active? Not for a constant: its parents' encodings include it already."""
     return bool(param.when) and param.width > 0
 
 
 def _condition(param: Parameter) -> str:
-    """A condition in words: "with optimizer sgd or adam"."""
+    """A condition as text: "with optimizer sgd or adam"."""
     return "with " + " and ".join(
         f"{parent} {' or '.join(map(repr, allowed))}" for parent, allowed in param.when.items()
     )

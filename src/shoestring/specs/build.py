@@ -237,7 +237,7 @@ def _check_placeholders(command: tuple[str, ...], space: Space, given: tuple[Con
             continue
         if name not in known:
             raise SpecError(
-                f"command: {{{name}}} is no parameter",
+                f"command: {{{name}}} is not a parameter",
                 hint=f"{did_you_mean(name, [*known, *PROVIDED])}; for the braces themselves write {{{{{name}}}}}",
             )
         if not space.params:

@@ -1,5 +1,5 @@
-"""The side of a trial that user code never sees. Rank 0 hears of notices and wishes between steps, and saves when due;
-the other workers of a gang do what it does until they are ended with it.
+"""The `TrialHost`s of worker processes. Rank 0 checks for notices and orders between steps, and saves when due; the
+other workers of a gang follow it until they are ended with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoestring.worker.outbox import Outbox, Saved
 from shoestring.worker.task import Inbox, Task
 
 KEEP = 3
-"""More than a controller keeps of a job (two by default): what the worker drops, nobody counts on any more."""
+"""More than a controller keeps of a job (two by default): what the worker drops is no longer needed."""
 
 
 class Keeper:
@@ -35,13 +35,13 @@ class Keeper:
         return ref
 
     def thin_out(self) -> None:
-        """Drop its own oldest. Called once the newest has been told of, so that somebody knows a newer one."""
+        """Drop its own oldest. Called once the newest has been reported, so that the controller knows a newer one."""
         while len(self._made) > KEEP:
             self._store.drop(self._made.popleft())
 
 
 class WorkerHost:
-    """What rank 0 talks to: the outbox, the store, and the control file."""
+    """The host of rank 0: the outbox, the store, and the control file."""
 
     def __init__(self, task: Task, folder: Path, outbox: Outbox, store: CheckpointStore) -> None:
         self._task = task
@@ -50,19 +50,19 @@ class WorkerHost:
         self._inbox = Inbox(folder)
         self._keeper = Keeper(store, task.job, task.segment)
         self._supervisor = os.getppid()
-        self._told_to_leave = False
+        self._must_leave = False
         self._saved_step = 0 if task.resume_from is None else task.resume_from.step
         self._saved_at = time.monotonic()
         self._saves_made = 0
-        signal.signal(signal.SIGTERM, self._hear_notice)
+        signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # blocked since the fork: none was missed
 
-    def _hear_notice(self, *_: object) -> None:
-        self._told_to_leave = True
+    def _on_sigterm(self, *_: object) -> None:
+        self._must_leave = True
 
     def leaving(self) -> bool:
         _end_if_orphaned(self._supervisor)
-        return self._told_to_leave or time.time() >= self._inbox.read().leave_at()
+        return self._must_leave or time.time() >= self._inbox.read().leave_at()
 
     def save_due(self, step: int) -> bool:
         if step == self._saved_step:
@@ -85,16 +85,16 @@ class WorkerHost:
         return _fresh(self._folder / "saving")
 
     def saved(self, step: int, folder: Path, began: float) -> None:
-        asked = self._inbox.read().saves_asked
+        requested = self._inbox.read().saves_asked
         ref = self._keeper.put(step, folder)
         now = time.monotonic()
         self._outbox.write(Saved(wall=time.time(), step=step, ref=ref, took_s=now - began))
         self._keeper.thin_out()
-        self._saved_step, self._saved_at, self._saves_made = step, now, asked
+        self._saved_step, self._saved_at, self._saves_made = step, now, requested
 
 
 class FollowerHost:
-    """What the other ranks talk to. They never leave by themselves: rank 0 may need them to finish its step."""
+    """The host of the other ranks. They never leave by themselves: rank 0 may need them to finish its step."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -110,13 +110,13 @@ class FollowerHost:
         return False
 
     def reported(self, step: int, metrics: Metrics) -> None:
-        """Rank 0 tells the same."""
+        """Rank 0 reports the same."""
 
     def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
-        """Rank 0 tells the same."""
+        """Rank 0 reports the same."""
 
     def folder(self) -> Path:
-        """For a program that announces a checkpoint all the same."""
+        """For a program that reports a checkpoint anyway."""
         return _fresh(self._folder / "saving")
 
     def saved(self, step: int, folder: Path, began: float) -> None:
@@ -125,7 +125,7 @@ class FollowerHost:
 
 def _end_if_orphaned(supervisor: int) -> None:
     if os.getppid() != supervisor:
-        os.killpg(os.getpgrp(), signal.SIGKILL)  # nobody is left to end us on time
+        os.killpg(os.getpgrp(), signal.SIGKILL)  # no supervisor is left to end us on time
 
 
 def _fresh(folder: Path) -> Path:

@@ -40,7 +40,7 @@ _LOOK_EVERY_S = 0.1
 
 
 def supervise(folder: Path) -> None:
-    """Run the segment in this folder, unless another process does or did: a segment runs once, also if started twice."""
+    """Run the segment in this folder, unless another process has: a segment runs once, even if started twice."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

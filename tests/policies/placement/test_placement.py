@@ -56,7 +56,7 @@ def test_a_job_resumes_from_its_checkpoint_and_within_its_time_limit() -> None:
     (started,) = run.end("j0", "halted", step=4)
     assert started.resume_from.step == 4
     assert started.time_limit_s == 600.0
-    assert started.why == "on small spot in a, resumed from step 4"
+    assert started.why == "on small spot in a, from step 4"
 
 
 def test_fuller_machines_are_filled_first_so_that_others_can_be_released() -> None:

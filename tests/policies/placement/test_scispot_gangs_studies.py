@@ -193,7 +193,7 @@ def test_gangs_come_between_the_search_and_the_placement_on_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gangs", "said"),
+    ("gangs", "message"),
     [
         ("", "options.gangs: '' is not a number"),
         ("1,two", "options.gangs: 'two' is not a number"),
@@ -205,10 +205,10 @@ def test_gangs_come_between_the_search_and_the_placement_on_request() -> None:
         (None, "options.gangs"),
     ],
 )
-def test_what_is_no_number_of_machines_is_an_error_with_the_reason(gangs: object, said: str) -> None:
+def test_what_is_no_number_of_machines_is_an_error_with_the_reason(gangs: object, message: str) -> None:
     with pytest.raises(SpecError) as caught:
         recipes.build(msgspec.structs.replace(SPEC, recipe="scispot", options={"gangs": gangs}))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.hint
 
 

@@ -69,9 +69,9 @@ def test_with_slack_it_stays_and_looks_again_before_the_slack_can_run_out() -> N
 
 def test_at_the_line_an_on_demand_machine_is_rented_before_the_spot_one_is_left() -> None:
     run = running(step=3, at=2.0 * HOUR)  # four hours of work for less than four
-    (asked,) = orders(look(run, 2.0 * HOUR))
-    assert (asked.lease, asked.offer) == ("l1", ON_DEMAND_OFFER)
-    assert "slack" in asked.why
+    (requested,) = orders(look(run, 2.0 * HOUR))
+    assert (requested.lease, requested.offer) == ("l1", ON_DEMAND_OFFER)
+    assert "slack" in requested.why
     assert orders(look(run, 2.0 * HOUR + 60)) == []  # it is pending
     halted = run.tell(e.LeaseGranted(at=2.0 * HOUR + 90, lease="l1"))
     assert d.HaltSegment(segment="s0", grace_s=ANY, why=ANY) in halted
@@ -111,8 +111,8 @@ def test_while_no_zone_has_machines_it_waits_as_long_as_slack_is_worth_more() ->
 @pytest.mark.parametrize(("there", "moves"), [(0.1, True), (0.29, False)])
 def test_it_moves_to_another_zone_only_when_that_pays(there: float, moves: bool) -> None:
     run = running(step=2, at=1.0 * HOUR, spec=TWO_ZONES, prices={SPOT: 0.3, ON_DEMAND_OFFER: 1.0, ELSEWHERE: there})
-    asked = orders(look(run, 1.0 * HOUR))
-    assert [x.offer for x in asked] == ([ELSEWHERE] if moves else [])
+    requested = orders(look(run, 1.0 * HOUR))
+    assert [x.offer for x in requested] == ([ELSEWHERE] if moves else [])
     if moves:
         halted = orders(run.tell(e.LeaseGranted(at=1.0 * HOUR + 90, lease="l1")))
         assert halted == [d.HaltSegment(segment="s0", grace_s=ANY, why=ANY)]

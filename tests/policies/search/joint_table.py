@@ -23,7 +23,7 @@ def step_s(config: Config, machine: str, fraction: float = 1.0) -> float:
 
 
 def workload(fraction: float = 1.0, *, tells: tuple[float, ...] = ()) -> Workload:
-    """Its latency grows with the width. It tells of the fractions in `tells` as it passes them."""
+    """Its latency grows with the width. It reports snapshots of the fractions in `tells` as it passes them."""
 
     def curve(config: Config) -> Curve:
         return lambda _: {"error": error(config, fraction), "latency": float(config["width"] or 1) / 4}

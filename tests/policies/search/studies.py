@@ -1,4 +1,4 @@
-"""Studies on one machine with a few places, told step by step: only the search decides, placement just fills places."""
+"""Studies on one machine with a few slots, event by event: only the search decides, placement just fills the slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = Callable[[str, int], float | None]
 
 
 def study(search, *, places: int = 4, **fields) -> Story:
-    """A study whose machine has been granted: as many trials run as it has places."""
+    """A study whose machine has been granted: as many trials run as it has slots."""
     machine = Listing(offer=ON_DEMAND_OFFER, vcpus=places, memory_gb=8, slots=places, on_demand_usd_per_hour=0.01)
     run = Story(search, OnDemand(), spec=replace(SPEC, listings=(machine,), max_machines=1, **fields))
     run.begin()
@@ -27,7 +27,7 @@ def study(search, *, places: int = 4, **fields) -> Story:
 
 
 def finish(run: Story, job: str, value: float | None) -> list[d.Decision]:
-    """A running job reports, saves and reaches the step it was to reach: what does the search decide?"""
+    """A running job reports, saves and reaches its target step: what does the search decide?"""
     step = run.state.jobs[job].until_step
     if value is not None:
         run.happened(run.report(job, step, value))
@@ -36,7 +36,7 @@ def finish(run: Story, job: str, value: float | None) -> list[d.Decision]:
 
 
 def searched(decisions: list[d.Decision]) -> list[d.Decision]:
-    """What the search decided, without what placement made of it."""
+    """The decisions of the search, without those of placement."""
     return [x for x in decisions if isinstance(x, d.AddJob | d.TagJob | d.RunJob | d.DropJob)]
 
 

@@ -1,4 +1,4 @@
-"""ASHA: whoever is among the best third of its rung goes on at once; who never can be is dropped."""
+"""ASHA: a trial in the top third of its rung is promoted at once; one that never can be is pruned."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def new_trial(number: int, *, rung: int = 0) -> list[d.Decision]:
     ]
 
 
-def test_a_study_begins_with_as_many_trials_as_there_are_places() -> None:
+def test_a_study_starts_as_many_trials_as_can_run_at_once() -> None:
     run = study(Asha(), places=3)
     assert [(job.id, job.until_step) for job in run.state.jobs.values()] == [("j0", 1), ("j1", 1), ("j2", 1)]
 
 
-def test_the_best_of_three_goes_on_and_others_are_replaced() -> None:
+def test_the_best_of_three_is_promoted_and_others_are_replaced() -> None:
     run = study(Asha(), places=3, trials=30)
     assert finish(run, "j0", 0.5) == new_trial(3)
     assert finish(run, "j1", 0.4) == new_trial(4)
@@ -39,7 +39,7 @@ def test_the_best_of_three_goes_on_and_others_are_replaced() -> None:
     ]
 
 
-def test_a_better_one_that_comes_later_goes_on_too() -> None:
+def test_a_better_trial_that_arrives_later_is_promoted_too() -> None:
     run = study(Asha(), places=3, trials=30)
     for job, value in (("j0", 0.5), ("j1", 0.4), ("j2", 0.3)):
         finish(run, job, value)
@@ -50,21 +50,21 @@ def test_a_better_one_that_comes_later_goes_on_too() -> None:
     assert finish(run, "j4", 0.45) == new_trial(5)  # fourth of five
 
 
-def test_bigger_is_better_when_asked_to_maximize() -> None:
+def test_larger_is_better_when_maximizing() -> None:
     run = study(Asha(), places=3, trials=30, direction="maximize")
     finish(run, "j0", 0.5)
     finish(run, "j1", 0.4)
     assert [x.job for x in finish(run, "j2", 0.3) if isinstance(x, d.RunJob)] == ["j0"]
 
 
-def test_a_trial_that_diverged_is_dropped_at_once() -> None:
+def test_a_trial_that_diverged_is_pruned_at_once() -> None:
     run = study(Asha(), places=3, trials=30)
     drop, *rest = finish(run, "j0", math.nan)
     assert drop == d.DropJob(job="j0", why="pruned at step 1: its metric is NaN or infinite")
     assert rest == new_trial(3)
 
 
-def test_a_trial_that_reported_nothing_ranks_last_but_may_go_on() -> None:
+def test_a_trial_that_reported_nothing_ranks_last_but_may_be_promoted() -> None:
     run = study(Asha(), places=1, trials=1)
     assert finish(run, "j0", None)[1] == d.RunJob(
         job="j0", until_step=3, why="promoted to step 3: ranked 1 of 1 at step 1, best of fewer than eta=3"
@@ -82,7 +82,7 @@ def test_failed_trials_count_as_the_worst_of_their_rung() -> None:
     assert [x.job for x in searched(run.end("j2", "failed", step=0)) if isinstance(x, d.RunJob)] == ["j0"]
 
 
-def test_whoever_ranks_behind_all_that_can_ever_go_on_is_dropped() -> None:
+def test_a_trial_that_can_never_be_promoted_is_pruned() -> None:
     run = study(Asha(), places=1, trials=9)
     for number, value in enumerate((0.1, 0.2, 0.3)):
         finish(run, f"j{number}", value)
@@ -104,12 +104,12 @@ def test_code_that_ends_early_keeps_its_rank() -> None:
     run = study(Asha(), places=3, trials=3)
     run.happened(run.report("j0", 1, 0.1))
     run.end("j0", "completed", step=1)
-    assert finish(run, "j1", 0.2) == [d.DropJob(job="j1", why=ANY)]  # only one of three can go on
+    assert finish(run, "j1", 0.2) == [d.DropJob(job="j1", why=ANY)]  # only one of three can be promoted
     assert finish(run, "j2", 0.3) == [d.DropJob(job="j2", why=ANY)]
     assert statuses(run) == {"finished": 1, "pruned": 2}
 
 
-def test_a_rest_during_a_pause_is_seen_when_the_run_goes_on() -> None:
+def test_a_trial_that_settles_during_a_pause_is_seen_when_the_run_resumes() -> None:
     run = study(Asha(), places=3, trials=30)
     finish(run, "j0", 0.5)
     run.happened(e.UserAsked(at=5.0, wish="pause"))
@@ -119,7 +119,7 @@ def test_a_rest_during_a_pause_is_seen_when_the_run_goes_on() -> None:
     assert [x.job for x in decided if isinstance(x, d.RunJob)] == ["j2", "j4"]
 
 
-def test_a_resting_trial_that_somebody_else_drops_gives_its_place_to_the_next() -> None:
+def test_a_paused_trial_pruned_by_another_policy_is_replaced_by_the_next() -> None:
     run = study(Asha(), places=1, trials=30)
     finish(run, "j0", 0.1)
     finish(run, "j1", 0.2)
@@ -128,7 +128,7 @@ def test_a_resting_trial_that_somebody_else_drops_gives_its_place_to_the_next() 
 
 
 def naive(run, eta: int) -> list[tuple[int, str]]:
-    """Who may go on from which rung, by looking at every rest there ever was."""
+    """The trials that may be promoted from each rung, by a scan of `state.settled`."""
     steps = rung_steps(1, eta, run.spec.max_steps)
     ready = []
     for rung, step in enumerate(steps[:-1]):
@@ -149,7 +149,7 @@ def naive(run, eta: int) -> list[tuple[int, str]]:
     eta=st.integers(2, 4),
     fails=st.sampled_from((0.0, 0.2)),
 )
-def test_it_decides_like_one_that_looks_at_everybody_and_remembers_nothing(seed, trials, places, eta, fails) -> None:
+def test_it_decides_like_a_stateless_scan_of_all_trials(seed, trials, places, eta, fails) -> None:
     """The ladder kept between turns, one rebuilt at every turn, and a naive scan agree; and every study ends."""
     options = {"trials": trials, "places": places, "max_failures": 0}
     kept, rebuilt = study(Asha(eta=eta), **options), study(Asha(eta=eta), **options)

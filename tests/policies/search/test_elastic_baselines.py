@@ -50,7 +50,7 @@ def test_elastic_grid_search_takes_fewer_slots_for_the_best_if_money_is_short() 
     assert plan.stages[1].brackets == (Bracket(trials=1, slots=1),)
 
 
-def test_elastic_halving_gives_survivors_the_slots_of_the_others() -> None:
+def test_elastic_halving_gives_promoted_trials_the_slots_of_the_others() -> None:
     plan = halving_plan(replace(TERMS, p_max=16, t_min_s=300))
     assert steady_machines(TERMS) == 8
     assert plan.machines == (8, 8, 8)
@@ -62,7 +62,7 @@ def test_elastic_halving_gives_survivors_the_slots_of_the_others() -> None:
     assert [stage.stop for stage in plan.stages] == pytest.approx([1000 / 3, 2000 / 3, 1000])
 
 
-def test_elastic_halving_trains_longer_where_a_trial_may_not_be_wider_and_gives_machines_back() -> None:
+def test_elastic_halving_trains_longer_where_a_trial_may_not_be_wider_and_releases_machines() -> None:
     plan = halving_plan(replace(TERMS, p_max=4))
     assert [stage.brackets for stage in plan.stages] == [
         (Bracket(trials=64, slots=1),),

@@ -1,4 +1,4 @@
-"""Flex: every slot explores, then the best go on, fewer and wider; nobody is interrupted in a step."""
+"""Flex: every slot explores, then the best continue, fewer and wider; no trial is interrupted in a step."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def test_a_new_trial_is_judged_after_two_steps_and_its_slot_goes_to_the_next() -
     assert run.state.by_status["paused"] == 4
 
 
-def test_what_the_user_gave_comes_first() -> None:
+def test_configurations_given_by_the_user_come_first() -> None:
     run = study(given=({"x": 0.25}, {"x": 0.75}))
     assert [job.config for job in run.state.jobs.values()][:2] == [{"x": 0.25}, {"x": 0.75}]
 
 
-def test_the_model_is_asked_once_there_is_something_to_compare() -> None:
+def test_the_model_proposes_trials_once_there_are_results_to_compare() -> None:
     run = study()
     decided = [x for _ in range(12) for x in pass_a_minute(run)]
     origins = [x.why.partition(", ")[2] for x in decided if isinstance(x, d.AddJob)]
@@ -101,14 +101,14 @@ def test_the_model_is_asked_once_there_is_something_to_compare() -> None:
     assert sum(late) / len(late) < 0.3  # the loss is least where x is 0
 
 
-def test_a_diverged_trial_is_dropped_at_its_report() -> None:
+def test_a_diverged_trial_is_pruned_at_its_report() -> None:
     run = study()
     decided = pass_a_minute(run, math.nan)
     assert [x.job for x in decided if isinstance(x, d.DropJob)] == ["j0", "j1", "j2", "j3"]
     assert run.state.by_status["running"] == 4
 
 
-def test_after_exploring_the_best_go_on_fewer_and_wider() -> None:
+def test_after_exploration_the_best_continue_fewer_and_wider() -> None:
     run = study()
     widths = []
     while run.state.now < 3500.0 and run.state.segments:
@@ -120,7 +120,7 @@ def test_after_exploring_the_best_go_on_fewer_and_wider() -> None:
     assert best.step == max(job.step for job in run.state.jobs.values())
 
 
-def test_whoever_is_on_its_way_to_be_judged_when_exploring_ends_is_judged_at_its_next_report() -> None:
+def test_a_trial_not_ranked_yet_when_exploration_ends_is_ranked_at_its_next_report() -> None:
     run = study(search=Flex(grace_steps=4, explore=0.41, spot=False))
     while run.state.now < 1440.0:
         pass_a_minute(run)
@@ -158,7 +158,7 @@ def test_code_that_never_saves_is_not_stopped_on_the_way() -> None:
     assert not [x for x in decided if isinstance(x, d.PauseJob)]
 
 
-def test_nothing_is_begun_while_the_run_pauses_and_all_goes_on_after() -> None:
+def test_no_trial_starts_while_the_run_is_paused_and_all_resume_after() -> None:
     run = study()
     run.happened(e.UserAsked(at=5.0, wish="pause"))
     assert not [x for x in pass_a_minute(run) + pass_a_minute(run) if isinstance(x, d.AddJob | d.RunJob)]
@@ -227,7 +227,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     assert list(first.read()) != list(other.read())
 
 
-def test_a_limit_on_trials_is_kept_and_all_of_them_are_trained_if_there_is_time() -> None:
+def test_the_number_of_trials_is_respected_and_all_are_trained_if_there_is_time() -> None:
     state, _ = simulated(bowl, trials=6, deadline_s=6 * 3600.0, budget_usd=20.0)
     assert len(state.jobs) == 6
     assert state.by_status["finished"] == 6
@@ -291,6 +291,6 @@ def test_options_reach_the_search() -> None:
         ({"slots": 3}, "3 slots"),
     ],
 )
-def test_what_cannot_be_is_said(fields: dict, words: str) -> None:
+def test_impossible_requests_are_refused(fields: dict, words: str) -> None:
     with pytest.raises(SpecError, match=words):
         built(**fields)

@@ -54,7 +54,7 @@ def test_steps_aside_from_an_edge_stay_inside() -> None:
     assert np.median(rows) < 0.25
 
 
-def test_what_a_given_configuration_has_outside_the_space_is_drawn_anew() -> None:
+def test_values_of_a_given_configuration_outside_the_space_are_resampled() -> None:
     space = Space(params={"x": Float(low=0.0, high=1.0)})
     rows = around(space, [{"x": 5.0}], 200, np.random.default_rng(3))
     assert rows.std() > 0.2

@@ -31,7 +31,7 @@ def scouted(curves: list[list[float]], **fields) -> Story:
     return run
 
 
-def test_without_scouts_it_is_as_asked() -> None:
+def test_without_scouts_the_grace_steps_are_those_of_the_user() -> None:
     run = scouted([])
     assert grace_steps(run.view, 2) == 2
 
@@ -42,7 +42,7 @@ def test_where_ranks_hold_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_where_ranks_change_everybody_goes_twice_as_far(direction) -> None:
+def test_where_ranks_change_all_trials_are_trained_twice_as_far(direction) -> None:
     run = scouted([[level, level, -level, -level] for level in range(ENOUGH)], direction=direction)
     assert grace_steps(run.view, 2) == 4
 
@@ -69,7 +69,7 @@ def resting(run: Story, job: str, step: int) -> None:
     run.end(job, step=step)
 
 
-def test_the_first_that_rest_where_all_are_judged_are_sent_on_until_scouts_are_enough() -> None:
+def test_the_first_ranked_trials_become_scouts_until_there_are_enough() -> None:
     run = scouted([[1.0, 1.0]] * (ENOUGH - 1))
     assert next_scout(run.view, 2, PLENTY) is None  # they run: nobody rests
     resting(run, "another", 2)

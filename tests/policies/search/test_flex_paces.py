@@ -28,7 +28,7 @@ def study(*policies) -> Story:
 
 
 def trained(run: Story, job: str, x: float, step_s: float) -> None:
-    """A trial takes one step of so many seconds and rests."""
+    """A trial trains one step of so many seconds and pauses."""
     begun(run, job, x)
     run.happened(replace(run.report(job, 1, 1.0), at=run.state.now + step_s))
     run.happened(run.save(job, 1))
@@ -76,14 +76,14 @@ def test_a_first_step_that_takes_too_long_is_not_waited_for() -> None:
     assert later(run, 20.0) == ["new"]
 
 
-def test_nobody_is_given_up_before_it_is_known_what_is_usual() -> None:
+def test_no_trial_is_paused_as_slow_before_the_usual_step_time_is_known() -> None:
     run = study()
     seen(run, LEAST_SEEN - 1)
     begun(run, "new")
     assert later(run, 1000.0) == []
 
 
-def test_who_has_reported_is_waited_for() -> None:
+def test_a_trial_that_has_reported_is_waited_for() -> None:
     run = study()
     seen(run, LEAST_SEEN)
     begun(run, "new")
@@ -100,7 +100,7 @@ def test_where_most_are_slow_in_their_first_step_that_is_how_it_is() -> None:
     assert later(run, 1000.0) == ["new0", "new1"]
 
 
-def test_the_place_of_a_slow_one_goes_to_others() -> None:
+def test_the_slots_of_a_slow_trial_go_to_others() -> None:
     four = replace(MACHINE, slots=4)
     spec = replace(SPEC, listings=(four,), max_machines=1, trials=1000, max_steps=4, deadline_s=3600.0, slice_s=7200.0)
     run = Story(Flex(spot=False), OnDemand(), spec=spec)

@@ -1,4 +1,4 @@
-"""Trials that were judged too early are trained on to where ranks hold, if more is expected of them than of others."""
+"""Trials that were ranked too early continue to where ranks hold, if their prediction is better than that of others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRACE = 4
 
 
 def trained(run: Story, job: str, x: float, steps: int, step_s: float = 60.0, loss: float | None = None) -> None:
-    """Towards a loss of x, unless told otherwise."""
+    """Towards a loss of x, unless given."""
     run.order(d.AddJob(job=job, config={"x": x}, why="the story"))
     run.order(d.RunJob(job=job, until_step=steps, slots=1, why="the story"))
     run.start(f"s{run.state.segments_made}", job, "l0", running_since=run.state.now)
@@ -48,7 +48,7 @@ def found(run: Story) -> Rejudged | None:
     return rejudged(run.view, posterior, learned_speeds(run.view), now, grace=GRACE, alone=16, kappa=0.0)
 
 
-def test_nobody_who_was_judged_late_enough_is_judged_again() -> None:
+def test_a_trial_that_was_ranked_late_enough_is_not_ranked_again() -> None:
     assert found(study()) is None
 
 
@@ -79,7 +79,7 @@ def test_of_two_alike_the_one_that_is_nearly_there() -> None:
     assert again.job.id == "nearly there"
 
 
-def test_whoever_diverged_or_runs_is_left_alone() -> None:
+def test_diverged_and_running_trials_are_left_alone() -> None:
     run = study()
     run.order(d.AddJob(job="runs", config={"x": 0.1}, why="the story"))
     run.order(d.RunJob(job="runs", until_step=2, slots=1, why="the story"))

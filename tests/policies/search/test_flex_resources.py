@@ -81,14 +81,14 @@ def test_progress_counts_from_the_first_machine_to_the_deadline() -> None:
     assert resources_now(run.view, spot=False).progress == pytest.approx(0.5)
 
 
-def test_a_user_who_gives_more_time_gets_more_of_it_used() -> None:
+def test_a_later_deadline_is_used() -> None:
     run = study(budget_usd=3.0)
     run.happened(e.UserAsked(at=1.0, wish="amend", deadline_s=7200.0))
     assert resources_now(run.view, spot=False).slots == 4
     assert resources_now(run.view, spot=False).left_s == pytest.approx(7199.0)
 
 
-def test_free_machines_are_all_taken() -> None:
+def test_machines_free_of_charge_are_all_used() -> None:
     free = tuple(replace(listing, on_demand_usd_per_hour=0.0) for listing in MACHINES)
     run = Story(spec=replace(SPEC, listings=free, budget_usd=0.0, max_machines=3))
     run.begin()

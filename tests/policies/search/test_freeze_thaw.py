@@ -13,7 +13,7 @@ def curve(level: float, u: np.ndarray) -> np.ndarray:
 
 
 def seen(count: int = 30, seed: int = 0, dimensions: int = 2) -> tuple[CurvePoints, np.ndarray]:
-    """Trials whose level is their first number, each seen at the beginning and half way."""
+    """Trials whose level is their first number, each observed at the beginning and half way."""
     rng = np.random.default_rng(seed)
     x = np.repeat(rng.random((count, dimensions)), 2, axis=0)
     trial = np.repeat(np.arange(count), 2)

@@ -17,7 +17,7 @@ from shoestring.policies.search.halving.successive_halving import SuccessiveHalv
 from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 
 
-def test_nobody_goes_on_before_the_rung_is_complete() -> None:
+def test_no_trial_is_promoted_before_the_rung_is_complete() -> None:
     run = study(SuccessiveHalving(), places=9, trials=9)
     for number in range(8):
         assert not [x for x in finish(run, f"j{number}", number / 10) if isinstance(x, d.RunJob)]
@@ -30,7 +30,7 @@ def test_nobody_goes_on_before_the_rung_is_complete() -> None:
     ]
 
 
-def test_who_is_out_is_dropped_before_the_rung_is_complete() -> None:
+def test_hopeless_trials_are_pruned_before_the_rung_is_complete() -> None:
     run = study(SuccessiveHalving(), places=9, trials=9)
     for number in range(3):
         assert finish(run, f"j{number}", number / 10) == []
@@ -60,7 +60,7 @@ def test_a_study_in_which_everything_diverges_ends() -> None:
     assert statuses(run) == {"pruned": 9}
 
 
-def test_a_trial_dropped_by_somebody_else_on_its_way_does_not_hold_the_rung_up() -> None:
+def test_a_trial_pruned_by_another_policy_on_its_way_does_not_block_the_rung() -> None:
     run = study(SuccessiveHalving(), places=3, trials=3)
     finish(run, "j0", 0.1)
     finish(run, "j1", 0.2)

@@ -32,7 +32,7 @@ def exploring() -> Story:
 
 
 def train(run: Story, at: float, *steps: int) -> None:
-    """Everybody reports these steps, evenly spaced up to a moment."""
+    """All trials report these steps, evenly spaced up to a time."""
     for place, step in enumerate(steps):
         run.happened(e.TimerFired(at=at * (place + 1) / len(steps), name="later"))
         for number, job in enumerate(list(run.state.jobs.values())):
@@ -66,7 +66,7 @@ def test_the_leaders_get_their_share_and_the_others_keep_the_rest() -> None:
     assert [(x.job, x.slots, x.until_step) for x in decisions if isinstance(x, d.RunJob)] == [("j0", 2, 64)]
     assert [x.job for x in decisions if isinstance(x, d.PauseJob)] == ["j7"], "eight slots: two, and six of one"
     (halt,) = [x for x in decisions if isinstance(x, d.HaltSegment)]
-    assert halt.grace_s >= 500.0, "it may be wanted again: nobody hurries it"
+    assert halt.grace_s >= 500.0, "it may be resumed later: it is not interrupted"
     assert run.state.timers["leaders:2"] == pytest.approx(500.0 + 400.0 / 3)
 
 
@@ -92,12 +92,12 @@ def known(loss: float, per_doubling: float) -> TrialForecast:
     return TrialForecast(job, loss, per_doubling, steps=4, steps_per_s=0.1)
 
 
-def test_a_curve_goes_on_falling_by_as_much_for_each_doubling() -> None:
+def test_a_curve_keeps_falling_by_as_much_for_each_doubling() -> None:
     assert known(1.0, 0.2).forecast(1, left_s=40.0, max_steps=99) == pytest.approx(0.8)
     assert known(1.0, 0.2).forecast(1, left_s=40.0, max_steps=4) == pytest.approx(1.0)
 
 
-def test_slots_go_to_whoever_gains_most_by_them() -> None:
+def test_slots_go_to_the_trials_that_gain_most_from_them() -> None:
     leaders = [known(0.5, 0.0), known(0.6, 0.1)]
     assert widths_by_gain(leaders, 5, narrowest=1, widest=8, left_s=100.0, max_steps=99) == [1, 4]
     assert widths_by_gain(leaders, 5, narrowest=1, widest=2, left_s=100.0, max_steps=99) == [2, 2]

@@ -1,4 +1,4 @@
-"""Trials at rest are judged: what they have taken, and which limits they keep. Who breaks one is never the best."""
+"""Settled trials are judged: their cost, and which constraints they satisfy. One that violates any is never best."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def train(run: Story, job: str, value: float, *, fraction: float = 1.0, **metric
     return run.end(job)
 
 
-def test_a_trial_at_rest_is_judged_by_its_training_time_at_the_price_of_now() -> None:
+def test_a_settled_trial_is_judged_by_its_training_time_at_the_current_price() -> None:
     run = limited("cost <= $1", "time <= 10m")
     verdict = d.JudgeJob(job="j0", seconds=WHOLE_S, usd=WHOLE_USD, feasible=True, why=ANY)
     assert train(run, "j0", 0.5) == [verdict]
@@ -44,7 +44,7 @@ def test_a_trial_at_rest_is_judged_by_its_training_time_at_the_price_of_now() ->
     assert (job.seconds, job.usd, job.feasible) == (WHOLE_S, WHOLE_USD, True)
 
 
-def test_only_who_keeps_every_limit_can_be_the_best() -> None:
+def test_only_a_trial_that_satisfies_every_constraint_can_be_the_best() -> None:
     run = limited("latency <= 20")
     train(run, "j0", 0.1, latency=25.0)
     assert run.state.best is None
@@ -55,7 +55,7 @@ def test_only_who_keeps_every_limit_can_be_the_best() -> None:
     assert "violates latency <= 20 with 20.5" in verdict.why
 
 
-def test_a_limit_on_what_was_not_reported_is_not_kept_and_the_reason_names_it() -> None:
+def test_a_constraint_on_an_unreported_metric_is_violated_and_the_reason_names_it() -> None:
     run = limited("latency <= 20")
     (verdict,) = train(run, "j0", 0.1)
     assert verdict.feasible is False
@@ -68,14 +68,14 @@ def test_a_metric_called_cost_does_not_stand_for_what_the_floor_measures() -> No
     assert verdict.feasible is True
 
 
-def test_a_part_of_the_data_is_no_best_and_breaks_nothing() -> None:
+def test_a_trial_on_a_data_fraction_is_neither_best_nor_infeasible() -> None:
     run = limited("latency <= 20")
     (verdict,) = train(run, "j0", 0.01, fraction=0.25, latency=25.0)
     assert verdict.feasible is None
     assert run.state.best is None
 
 
-def test_without_limits_parts_of_the_data_are_timed_all_the_same() -> None:
+def test_without_constraints_trials_on_data_fractions_are_still_timed() -> None:
     run = limited(fractions=(0.25, 1.0))
     assert train(run, "j0", 0.1, fraction=0.25) == [
         d.JudgeJob(job="j0", seconds=WHOLE_S, usd=WHOLE_USD, feasible=None, why=ANY)
@@ -96,7 +96,7 @@ def test_work_that_was_lost_is_not_counted() -> None:
     assert run.state.jobs["j0"].seconds == WHOLE_S
 
 
-def test_who_is_judged_again_and_found_wanting_is_the_best_no_longer() -> None:
+def test_a_trial_that_becomes_infeasible_is_no_longer_the_best() -> None:
     run = limited("cost <= $1")
     train(run, "j0", 0.1)
     train(run, "j1", 0.2)
@@ -105,7 +105,7 @@ def test_who_is_judged_again_and_found_wanting_is_the_best_no_longer() -> None:
     assert run.state.best == "j1"
 
 
-def test_who_was_judged_is_not_judged_again_by_a_controller_that_takes_over() -> None:
+def test_a_judged_trial_is_not_judged_again_by_a_controller_that_takes_over() -> None:
     run = limited("cost <= $1")
     train(run, "j0", 0.1)
     run.state.memos.clear()
@@ -124,7 +124,7 @@ def begun(*limits: str, fraction: float = 1.0, gives_up: bool = False) -> tuple[
     return run, run.tell(e.SegmentStarted(at=10.0, segment="s0"))
 
 
-def test_a_trial_is_looked_at_when_it_may_have_reached_its_first_limit() -> None:
+def test_a_trial_is_checked_when_it_may_violate_its_first_constraint() -> None:
     usd = 60 / 3600 * SPOT_USD_PER_HOUR
     _, decided = begun("time <= 2m", f"cost <= {usd!r}", "latency <= 3")
     assert [type(decision) for decision in decided] == [d.WakeAt]
@@ -132,7 +132,7 @@ def test_a_trial_is_looked_at_when_it_may_have_reached_its_first_limit() -> None
     assert begun("latency <= 3", "time >= 5")[1] == []
 
 
-def test_on_a_part_of_the_data_a_trial_is_given_up_where_all_of_it_could_not_keep_the_limit() -> None:
+def test_on_a_data_fraction_a_trial_is_pruned_when_all_of_the_data_would_violate_a_constraint() -> None:
     (patient,) = begun("time <= 100", fraction=1 / 16)[1]
     assert abs(patient.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
     run, (look,) = begun("time <= 100", fraction=1 / 16, gives_up=True)
@@ -147,7 +147,7 @@ def test_on_a_part_of_the_data_a_trial_is_given_up_where_all_of_it_could_not_kee
     assert abs(whole.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
 
 
-def test_a_trial_beyond_its_limit_is_ended_and_judged_by_what_it_had_taken_by_then() -> None:
+def test_a_trial_that_violates_a_constraint_is_pruned_and_judged_by_its_cost_so_far() -> None:
     run, _ = begun("time <= 1m")
     decided = run.tell(e.TimerFired(at=71.0, name="limit:j0"))
     assert decided == [

@@ -1,4 +1,4 @@
-"""Optuna's samplers as search: the space told faithfully, the trials as they stand, and nothing kept between draws."""
+"""Optuna's samplers as search: the same space, the current trials, and no state kept between samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import RandomSearch, Sampled
-from shoestring.policies.search.samplers.optuna import OptunaSampler, _quietly, _tell
+from shoestring.policies.search.samplers.optuna import OptunaSampler, _add_trials, _quietly
 from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.space.space import Float, Int
 from shoestring.testing.policy_suite import PolicySuite
@@ -34,11 +34,11 @@ optuna = pytest.importorskip("optuna")
 TPE, QMC = OptunaSampler("TPESampler"), OptunaSampler("QMCSampler")
 
 
-def as_told(run: Story) -> list:
+def optuna_trials(run: Story) -> list:
     """The study that Optuna would be shown now."""
     with _quietly(optuna):
         shown = optuna.create_study(direction=run.spec.direction)
-        _tell(optuna, shown, run.view)
+        _add_trials(optuna, shown, run.view)
     return shown.get_trials()
 
 
@@ -73,7 +73,7 @@ def test_a_sequence_covers_the_space_evenly_whatever_the_values_are() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(spaces(), st.integers(0, 2**32))
-def test_what_is_drawn_is_always_in_the_space(space, seed: int) -> None:
+def test_samples_are_always_in_the_space(space, seed: int) -> None:
     ranges = [param for param in space.params.values() if isinstance(param, Int | Float)]
     # Optuna's floats break beyond, and its squares overflow
     most = {Int: 2**40, Float: 1e150}
@@ -96,41 +96,44 @@ def test_conditional_parameters_come_and_go_with_their_parents() -> None:
     assert sum(job.config["kind"] == "sgd" for job in list(run.state.jobs.values())[15:]) > 10
 
 
-# -- what Optuna is told -------------------------------------------------------------------------------------------
-def test_the_space_is_told_as_it_is() -> None:
+# -- the trials passed to Optuna ---------------------------------------------------------------------------------------
+def test_the_space_is_passed_to_optuna_unchanged() -> None:
     run = study(
         Sampled(TPE), space=MIXED, given=({"kind": "sgd", "lr": 0.1, "momentum": 0.6, "batch": 9, "layers": 2},)
     )
-    told = as_told(run)[0]
+    trial = optuna_trials(run)[0]
     kinds = optuna.distributions
-    assert told.distributions == {
+    assert trial.distributions == {
         "kind": kinds.CategoricalDistribution(("sgd", "adam", "rms")),
         "lr": kinds.FloatDistribution(1e-6, 1.0, log=True),
         "momentum": kinds.FloatDistribution(0.5, 0.99),
         "batch": kinds.IntDistribution(8, 512, log=True),
         "layers": kinds.IntDistribution(1, 6),
     }
-    assert told.params == {"kind": "sgd", "lr": 0.1, "momentum": 0.6, "batch": 9, "layers": 2}
+    assert trial.params == {"kind": "sgd", "lr": 0.1, "momentum": 0.6, "batch": 9, "layers": 2}
 
 
-def test_trials_are_told_as_finished_pruned_running_or_failed() -> None:
+def test_trials_are_passed_as_complete_pruned_running_or_failed() -> None:
     run = study(Asha(sampler=TPE), trials=6, places=6, max_failures=0)
     finish(run, "j0", 0.1)
     finish(run, "j1", 0.5)
     finish(run, "j2", math.nan)
     run.end("j3", "failed", step=0)
-    told = as_told(run)
-    assert [trial.state.name for trial in told] == ["PRUNED", "PRUNED", "FAIL", "FAIL", "RUNNING", "RUNNING"]
-    assert [trial.intermediate_values for trial in told[:2]] == [{1: 0.1}, {1: 0.5}]
+    trials = optuna_trials(run)
+    assert [trial.state.name for trial in trials] == ["PRUNED", "PRUNED", "FAIL", "FAIL", "RUNNING", "RUNNING"]
+    assert [trial.intermediate_values for trial in trials[:2]] == [{1: 0.1}, {1: 0.5}]
     whole = study(Sampled(TPE), trials=2, places=1)
     finish(whole, "j0", 0.25)
-    assert [(trial.state.name, trial.value) for trial in as_told(whole)] == [("COMPLETE", 0.25), ("RUNNING", None)]
+    assert [(trial.state.name, trial.value) for trial in optuna_trials(whole)] == [
+        ("COMPLETE", 0.25),
+        ("RUNNING", None),
+    ]
 
 
 def test_a_trial_that_was_given_may_lie_outside_the_space() -> None:
     run = study(Sampled(TPE), given=({"x": 7.0},), trials=4, places=1)
     finish(run, "j0", 0.1)
-    assert as_told(run)[0].params == {}
+    assert optuna_trials(run)[0].params == {}
     assert 0 <= run.state.jobs["j1"].config["x"] <= 1
 
 
@@ -184,7 +187,7 @@ def test_a_recipe_takes_its_sampler_by_name(recipe: str, sampler: str, search) -
         (3, "options.sampler=3 is not text", "quotes"),
     ],
 )
-def test_a_sampler_nobody_knows_is_said_with_the_way_out(sampler, says: str, hint: str) -> None:
+def test_an_unknown_sampler_is_an_error_with_a_hint(sampler, says: str, hint: str) -> None:
     with pytest.raises(SpecError) as caught:
         recipes.build(replace(SPEC, recipe="asha", options={"sampler": sampler}))
     assert says in str(caught.value)
@@ -198,7 +201,7 @@ def test_without_the_library_the_line_to_type_is_named(monkeypatch: pytest.Monke
     assert "shoestring[optuna]" in caught.value.hint
 
 
-def test_drawn_trials_cannot_be_ranked_without_a_metric() -> None:
+def test_sampled_trials_cannot_be_ranked_without_a_metric() -> None:
     bag = replace(SPEC, kind="bag", metric=None, given=({"x": 0.5},), options={"sampler": "tpe"})
     with pytest.raises(SpecError, match="no metric"):
         recipes.build(replace(bag, recipe="random"))

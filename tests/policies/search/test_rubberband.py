@@ -54,7 +54,7 @@ START = 1_700_000_000.0
 def simulated(
     spec: RunSpec, *, power: float = 0.8, step_s: float = 100.0, spread: float = 0.0
 ) -> tuple[RunState, list]:
-    """A study on machines nobody takes away, on which trials are as fast as we say."""
+    """A study on machines that are never preempted, with a given speed of trials."""
 
     def seconds(config, _listing, slots: int) -> float:
         own = math.exp(random.Random(str(config)).gauss(0.0, spread))
@@ -78,7 +78,7 @@ def told_to_run(entries: list) -> list[d.RunJob]:
 
 
 # -- the schedule --------------------------------------------------------------------------------------------------
-def test_the_schedule_is_run_to_the_letter_and_the_best_go_on() -> None:
+def test_the_schedule_is_followed_exactly_and_the_best_are_promoted() -> None:
     state, entries = simulated(BIG)
     reached = {step: {x.job for x in told_to_run(entries) if x.until_step == step} for step in (1, 5, 21)}
     best = sorted(state.jobs.values(), key=lambda job: job.config["x"])
@@ -86,7 +86,7 @@ def test_the_schedule_is_run_to_the_letter_and_the_best_go_on() -> None:
     assert {status: count for status, count in state.by_status.items() if count} == {"pruned": 30, "finished": 2}
 
 
-def test_nobody_goes_on_before_the_stage_is_over() -> None:
+def test_no_trial_is_promoted_before_the_stage_is_over() -> None:
     rounds = (Round(trials=6, steps=1, until_step=1), Round(trials=2, steps=8, until_step=9))
     run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=6, trials=6)
     for number in range(5):
@@ -96,7 +96,7 @@ def test_nobody_goes_on_before_the_stage_is_over() -> None:
     assert {x.job for x in decided if isinstance(x, d.DropJob)} == {"j1", "j2", "j3", "j4"}
 
 
-def test_who_diverged_or_failed_does_not_go_on_and_who_said_nothing_comes_last() -> None:
+def test_diverged_and_failed_trials_are_not_promoted_and_silent_ones_rank_last() -> None:
     rounds = (Round(trials=5, steps=1, until_step=1), Round(trials=3, steps=8, until_step=9))
     run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=5, trials=5, max_failures=0)
     run_.end("j0", "failed", step=0)
@@ -114,7 +114,7 @@ def test_a_study_in_which_everything_fails_ends() -> None:
     assert statuses(run_) == {"failed": 5}
 
 
-def test_a_trial_dropped_by_somebody_else_while_it_waits_for_its_turn_is_passed_over() -> None:
+def test_a_trial_pruned_by_another_policy_while_it_waits_is_skipped() -> None:
     rounds = (Round(trials=4, steps=1, until_step=1), Round(trials=3, steps=8, until_step=9))
     run_ = study(Rubberband(rounds, PlanInputs(p_max=1)), places=1, trials=4)
     for number in range(4):
@@ -191,13 +191,13 @@ def test_a_trial_seen_on_two_widths_is_believed_more_than_two_trials_on_one_each
     assert learned([*uneven, trained(9, s4=10.0)], [], "m", 1, Guess(scaling=1.0)).on(4) > 2.2
 
 
-def test_the_time_of_a_step_is_that_of_the_trials_that_go_on() -> None:
+def test_the_step_time_is_that_of_the_promoted_trials() -> None:
     jobs = [trained(0, s1=10.0), trained(1, s1=30.0), trained(2, s2=100.0)]
     assert learned(jobs, jobs[1:2], "m", 1, Guess()).step_s == pytest.approx(30.0)
     assert learned(jobs, [], "other", 1, Guess(step_s=7.0)).step_s == 7.0
 
 
-def test_widths_nobody_tried_follow_those_that_were() -> None:
+def test_untried_widths_follow_those_that_were_measured() -> None:
     speed = learned([trained(0, s2=40.0, s8=20.0)], [], "m", 2, Guess())
     assert speed.on(4) == pytest.approx(2.0, rel=0.05)
     assert speed.on(16) == pytest.approx(4.0, rel=0.1)
@@ -220,7 +220,7 @@ def test_widths_nobody_tried_follow_those_that_were() -> None:
         ({"p_max": 0}, "options.p_max=0 is too small", ""),
     ],
 )
-def test_what_is_wrong_is_said_with_the_way_out(options: dict, says: str, hint: str) -> None:
+def test_wrong_input_is_an_error_with_a_hint(options: dict, says: str, hint: str) -> None:
     with pytest.raises(SpecError) as caught:
         recipes.build(replace(BIG, options=options))
     assert says in str(caught.value)
@@ -276,7 +276,7 @@ def test_a_plan_needs_no_more_machines_than_can_be_prepaid() -> None:
     assert poor.usd >= rich.usd
 
 
-def test_spot_machines_are_planned_for_only_if_asked_for() -> None:
+def test_spot_machines_are_planned_for_only_if_requested() -> None:
     spot = replace(FOUR_SLOTS, offer=replace(ON_DEMAND_OFFER, spot=True))
     both = replace(BIG, listings=(spot, FOUR_SLOTS))
     dear = PlanInputs().listing(both, lambda listing: listing.on_demand_usd_per_hour)

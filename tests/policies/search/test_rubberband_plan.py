@@ -66,7 +66,7 @@ def test_a_wave_is_start_up_and_training_at_the_speed_of_its_width() -> None:
     assert wide == Share(machines=1, slots=4, places=1, train_s=pytest.approx(20 + 200 / 4**0.8))
 
 
-def test_machines_are_given_back_when_a_stage_needs_fewer_and_waited_for_when_one_needs_more() -> None:
+def test_machines_are_released_when_a_stage_needs_fewer_and_waited_for_when_one_needs_more() -> None:
     three = schedule((16, 1), (4, 2), (1, 4))
     chosen = [Share(4, 1, 16, 100.0), Share(1, 1, 4, 200.0), Share(2, 8, 1, 300.0)]
     plan = forecast(three, chosen, cost_model())
@@ -98,7 +98,7 @@ def test_stragglers_make_stages_longer() -> None:
     assert even.train_s < uneven.train_s < 1.2 * even.train_s
 
 
-def test_a_trial_takes_part_of_a_machine_or_whole_ones() -> None:
+def test_a_trial_uses_a_share_of_a_machine_or_whole_ones() -> None:
     assert cost_model(slots=4, max_machines=3).widths() == (1, 2, 4, 8, 12)
     assert cost_model(slots=8, worker_slots=2, max_machines=1).widths() == (2, 4, 8)
     assert cost_model(slots=4, max_machines=8, most_slots=8).widths() == (1, 2, 4, 8)
@@ -155,7 +155,7 @@ def test_the_greedy_search_comes_within_a_few_percent_of_trying_everything(seed:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 64), st.integers(2, 4), st.floats(1.0, 4.0), st.floats(0.3, 1.0), st.integers(1, 12))
-def test_a_plan_keeps_the_deadline_and_beats_every_busy_cluster_of_one_size(
+def test_a_plan_meets_the_deadline_and_beats_every_busy_cluster_of_one_size(
     trials: int, eta: int, slack: float, power: float, machines: int
 ) -> None:
     stages = [(trials, 1)]
@@ -183,7 +183,7 @@ def test_with_all_the_time_there_is_one_machine_does_it_and_in_a_hurry_clusters_
     assert hurried.seconds < leisurely.seconds / 4
 
 
-def test_no_plan_keeps_an_impossible_deadline() -> None:
+def test_no_plan_meets_an_impossible_deadline() -> None:
     stages = schedule((64, 1), (16, 4), (4, 16))
     shortest = fastest(stages, cost_model()).latest_s
     assert cheapest(stages, cost_model(), shortest * 0.99) is None

@@ -44,7 +44,7 @@ def test_before_anything_is_seen_speeds_are_guesses() -> None:
     assert learned_speeds(run.view).step_s("j0") == USUAL_STEP_S
 
 
-def test_a_trial_seen_at_two_widths_tells_what_slots_are_worth() -> None:
+def test_a_trial_measured_at_two_widths_shows_the_speed_up() -> None:
     run = study()
     for number in range(6):
         train(run, f"j{number}", 1, step_s=60.0 * (number + 1))
@@ -97,7 +97,7 @@ def test_widths_count_in_workers_of_several_slots() -> None:
     assert learned_speedup(run.view, 8) == pytest.approx(4**USUAL_ALPHA)
 
 
-def test_what_is_kept_says_the_same_as_what_is_read_anew() -> None:
+def test_a_cached_model_equals_a_rebuilt_one() -> None:
     run = study()
     for number in range(4):
         learned_speedup(run.view, 4)

@@ -1,4 +1,4 @@
-"""SEER's rounds: many begin, the clock ends a round, the best go on to wider places, idle machines are given back."""
+"""SEER's rounds: many trials start, the clock ends a round, the best get more slots, idle machines are released."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_stage_never_lasts_beyond_the_wind_down() -> None:
 
 
 # -- the end of a stage ------------------------------------------------------------------------------------------------
-def test_the_best_go_on_to_wider_places_and_the_others_are_out_at_once() -> None:
+def test_the_best_are_promoted_to_more_slots_and_the_others_are_pruned_at_once() -> None:
     run = racing({"j0": 0.4, "j1": 0.1, "j2": 0.3, "j3": 0.2})
     decisions = ended(run, 1, FIRST_S)
     assert [x for x in decisions if isinstance(x, d.DropJob)] == [
@@ -107,7 +107,7 @@ def test_the_best_go_on_to_wider_places_and_the_others_are_out_at_once() -> None
     assert decisions[-1] == d.WakeAt(name="stage:2", at=pytest.approx(FIRST_S + SECOND_S), why=ANY)
 
 
-def test_a_dropped_trial_that_has_the_best_value_of_all_may_save_it() -> None:
+def test_a_pruned_trial_with_the_best_value_of_all_may_save_its_checkpoint() -> None:
     run = racing({"j0": 0.01, "j1": 0.1, "j2": 0.3, "j3": 0.2})
     run.happened(run.report("j0", 4, 0.9))
     decisions = ended(run, 1, FIRST_S)
@@ -115,7 +115,7 @@ def test_a_dropped_trial_that_has_the_best_value_of_all_may_save_it() -> None:
     assert not [x for x in decisions if isinstance(x, d.HaltSegment) and x.segment == "s0"]
 
 
-def test_who_reported_nothing_ranks_behind_and_who_diverged_last() -> None:
+def test_silent_trials_rank_behind_and_diverged_ones_last() -> None:
     run = racing({"j0": math.nan, "j1": None, "j2": 5.0, "j3": None}, spec=replace(SMALL, direction="maximize"))
     ended(run, 1, FIRST_S)
     assert {job.id: job.status for job in run.state.jobs.values()} == {
@@ -126,7 +126,7 @@ def test_who_reported_nothing_ranks_behind_and_who_diverged_last() -> None:
     }
 
 
-def test_a_finished_trial_needs_no_place() -> None:
+def test_a_finished_trial_needs_no_slots() -> None:
     run = racing({"j0": 0.1, "j1": 0.2, "j2": 0.3, "j3": 0.4})
     run.end("j0", "completed", step=9)
     ended(run, 1, FIRST_S)
@@ -158,7 +158,7 @@ def test_when_every_trial_is_over_before_its_stage_the_run_is_over() -> None:
 MANY = replace(SMALL, budget_usd=1.0, max_machines=30)
 
 
-def test_money_that_was_not_billed_keeps_more_trials_in_the_race() -> None:
+def test_money_that_was_not_billed_promotes_more_trials() -> None:
     """Machines were granted just now, where the plan has paid for a whole first stage."""
     run = begun(spec=MANY)
     seer = Seer(PARAMETERS)
@@ -169,7 +169,7 @@ def test_money_that_was_not_billed_keeps_more_trials_in_the_race() -> None:
     assert sum(b.trials * b.slots for b in places) > planned.stages[1].slots
 
 
-def test_money_that_is_gone_sends_fewer_trials_on() -> None:
+def test_higher_bills_than_planned_promote_fewer_trials() -> None:
     run = begun(spec=MANY)
     planned = Seer(PARAMETERS).plan(run.view)
     run.rent("l0", offer=ON_DEMAND_OFFER)
@@ -187,7 +187,7 @@ def test_what_was_billed_so_far_counts_open_machines_up_to_now() -> None:
 
 
 # -- machines ----------------------------------------------------------------------------------------------------------
-def test_the_machines_of_the_first_stage_are_asked_for_together_and_prepaid_as_far_as_it_goes() -> None:
+def test_the_machines_of_the_first_stage_are_requested_together_and_prepaid_for_it() -> None:
     seer = Seer(PARAMETERS)
     run = Story(seer, RentByPlan(seer), spec=replace(SMALL, budget_usd=0.6, wind_down_s=20.0))
     asked = [x for x in run.begin() if isinstance(x, d.RequestLease)]
@@ -197,7 +197,7 @@ def test_the_machines_of_the_first_stage_are_asked_for_together_and_prepaid_as_f
     assert sum(x.reserve_usd for x in asked) <= 0.6
 
 
-def test_idle_machines_without_which_all_that_moves_has_room_are_given_back() -> None:
+def test_idle_machines_that_moving_trials_do_not_need_are_released() -> None:
     run = Story(ReleaseSpare(), spec=MANY)
     run.happened(e.RunStarted(at=0.0, spec=MANY, seed=0))
     for number in range(4):
@@ -226,8 +226,8 @@ def test_as_printed_a_bracket_takes_one_trial_too_many_and_the_next_begins_befor
     assert [job.slots for job in run.state.jobs.values()] == [1, 1, 1, 4, 1, 1, 1, 2, 2, 2, 2, 2]
 
 
-def test_as_printed_only_those_that_should_go_on_are_removed_and_the_worst_of_the_rest_train() -> None:
-    """With eta = 4 a quarter is out, three quarters stay, and the places are filled from the worst up."""
+def test_as_printed_only_those_that_should_be_promoted_are_removed_and_the_worst_of_the_rest_train() -> None:
+    """With eta = 4 a quarter is pruned, three quarters stay, and the slots are filled from the worst up."""
     printed = SeerAsPrinted(Parameters(t_min_s=60.0, provision_s=0.0, spot=False))
     run = begun(printed, replace(EXAMPLE, budget_usd=4.0))
     jobs = list(run.state.waiting)

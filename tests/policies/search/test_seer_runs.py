@@ -21,7 +21,7 @@ from tests.studies import Case, play, random_case
 PLANNED = ("seer", "elastic_grid", "elastic_successive_halving", "elastic_hyperband")
 ELASTIC = (*PLANNED, "seer_as_printed", "hypersched")
 OF_OTHERS = ("startup", "t_min_s")
-"""Options that belong to the recipe that was drawn first."""
+"""Options of the recipe that was sampled first."""
 
 
 def elastic_case(number: int, names: tuple[str, ...] = ELASTIC) -> Case | None:
@@ -71,7 +71,7 @@ def test_budget_and_deadline_hold_and_nothing_is_left_running(batch: int) -> Non
 
 
 def test_no_trial_trains_on_a_width_the_plan_does_not_have() -> None:
-    """Wider places than planned may come from money that is left; they are nu times the widest again."""
+    """Trials wider than planned may come from money that is left; they are nu times the widest again."""
     counted = 0
     for number in range(150):
         case = elastic_case(number, PLANNED)

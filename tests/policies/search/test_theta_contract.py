@@ -25,7 +25,7 @@ class TestTheta(_Theta):
 
 
 class TestThetaOnCurvesThatComeToRest(_Theta):
-    """A plateau that everything counts as, so that trials stop on their way and wait for the others."""
+    """Every curve counts as a plateau, so that trials stop on their way and wait for the others."""
 
     spec = replace(SPEC, recipe="theta", trials=6, max_steps=30, options={"plateau": 0.5, "every_s": 300, "mcnt": 2})
 

@@ -170,7 +170,7 @@ def test_the_model_is_of_the_largest_step_with_enough_trials() -> None:
     assert median(late) < 0.15  # chance: 0.3
 
 
-def test_what_is_drawn_at_once_is_spread_out() -> None:
+def test_trials_sampled_at_once_are_spread_out() -> None:
     crowd = study(Sampled(TpeSampler()), places=30, trials=60)
     for job in running(crowd):
         finish(crowd, job, abs(crowd.state.jobs[job].config["x"] - 0.3))

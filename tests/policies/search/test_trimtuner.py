@@ -1,4 +1,4 @@
-"""Whole simulated runs of TrimTuner: joint spaces, parts of the data, limits, and what is said at the end."""
+"""Whole simulated runs of TrimTuner: joint spaces, data fractions, constraints, and the final answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found() -> ss.Study:
     return study(trials=24)
 
 
-def test_the_answer_keeps_every_limit_and_is_close_to_the_best_there_is(found: ss.Study) -> None:
+def test_the_answer_satisfies_every_constraint_and_is_close_to_the_optimum(found: ss.Study) -> None:
     answer, best = found.answer, found.best
     assert answer is not None
     assert best is not None
@@ -66,7 +66,7 @@ def test_what_a_trial_took_is_its_training_and_nothing_else_at_the_price_of_its_
         assert job.rented.machine == kind
 
 
-def test_suggestions_are_thought_about_while_the_run_goes_on(found: ss.Study) -> None:
+def test_suggestions_are_computed_in_the_background_while_the_run_continues(found: ss.Study) -> None:
     thoughts = decided(found, d.Think)
     assert thoughts
     assert all(thought.modelled_s > 0 for thought in thoughts)
@@ -80,13 +80,13 @@ def test_the_same_seed_is_the_same_run(found: ss.Study) -> None:
 
 
 def test_prices_are_those_of_the_moment() -> None:
-    """A market whose prices move: what the optimiser is told of them moves too."""
+    """A market whose prices move: what the optimiser receives moves too."""
     moving = study(market="auction", deadline="5d", trials=10)
     told = {str(thought.given["prices"]["usd_per_hour"]) for thought in decided(moving, d.Think)}
     assert len(told) > 1
 
 
-def test_a_trial_that_reaches_a_limit_is_ended_there_and_not_tried_again() -> None:
+def test_a_trial_that_violates_a_constraint_is_pruned_there_and_not_tried_again() -> None:
     strict = study(constraints=["time <= 10m"], fractions=None, trials=12)
     ended = [job for job in strict.state.jobs.values() if ENDED in job.tags]
     assert ended
@@ -110,7 +110,7 @@ def test_what_trials_tell_of_smaller_parts_on_their_way_is_learned_from() -> Non
     assert costs == pytest.approx([share * costs[-1] for share in shares], rel=1e-6)
 
 
-def test_nothing_feasible_is_said_with_the_nearest_miss() -> None:
+def test_without_a_feasible_trial_the_nearest_miss_is_reported() -> None:
     hopeless = study(constraints=["error <= 0.01"], fractions=None, trials=6)
     assert hopeless.best is None
     answer = hopeless.answer
@@ -120,7 +120,7 @@ def test_nothing_feasible_is_said_with_the_nearest_miss() -> None:
     assert "error <= 0.01" in answer.why
 
 
-def test_a_limit_on_what_nobody_reports_is_said_at_the_end() -> None:
+def test_a_constraint_on_an_unreported_metric_is_reported_at_the_end() -> None:
     blind = study(constraints=["memory <= 3"], trials=6)
     assert blind.best is None
     assert blind.answer is not None
@@ -207,7 +207,7 @@ def a_case() -> Case:
     raise AssertionError("no such study among the cases")
 
 
-def test_a_run_taken_up_at_any_entry_comes_to_the_same_end() -> None:
+def test_a_run_resumed_at_any_entry_ends_the_same() -> None:
     case = a_case()
     _, whole = play(case)
     entries = list(whole.read())
@@ -222,7 +222,7 @@ def test_a_run_taken_up_at_any_entry_comes_to_the_same_end() -> None:
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_random_markets_and_limits_keep_every_promise(number: int) -> None:
+def test_random_markets_and_constraints_keep_every_promise(number: int) -> None:
     rng = random.Random(f"limits/{number}")
     case = random_case(rng)
     spec = replace(

@@ -1,4 +1,4 @@
-"""TrimTuner's search keeps to what every policy must: nothing remembered, nothing written, late news survived."""
+"""TrimTuner's search keeps to what every policy must: nothing remembered, nothing written, late events survived."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TestTrimTuner(_Recipe):
 
 
 class TestTrimTunerThatEndsTrialsAtTheirLimit(_Recipe):
-    """Three steps take six minutes, and a limit is reached after four."""
+    """Three steps take six minutes, and a constraint is violated after four."""
 
     spec = replace(LIMITED, constraints=(Constraint("seconds", 240.0),), options={"parallel": 2})
 

@@ -32,14 +32,14 @@ def test_a_large_bag_is_not_written_down_in_one_turn() -> None:
     assert [type(x) for x in decided] == [d.AddJob, d.RunJob] * 4  # for the four that went to work
 
 
-def test_more_is_added_when_a_bill_frees_the_place() -> None:
+def test_more_trials_are_added_when_a_bill_frees_a_slot() -> None:
     run = study(Given(), given=BAG, places=1, max_failures=0)
     run.order(d.DropJob(job="j1", why="the story"))
     decided = run.tell(e.LeaseEnded(at=2.0, lease="l0", cause="revoked", charged_usd=0.0))
     assert [x.job for x in decided if isinstance(x, d.AddJob)] == ["j2"]  # j0 waits again: one more is enough
 
 
-def test_random_trials_are_drawn_by_name_and_start_with_the_given_ones() -> None:
+def test_random_trials_are_seeded_by_job_and_start_with_the_given_ones() -> None:
     run = study(RandomSearch(), given=BAG[:2], trials=9)
     play_out(run, lambda _job, _step: 1.0, random.Random(1))
     configs = [job.config for job in run.state.jobs.values()]
@@ -52,7 +52,7 @@ def test_random_trials_are_drawn_by_name_and_start_with_the_given_ones() -> None
     assert other.state.jobs["j2"].config != configs[2]
 
 
-def test_given_trials_are_run_even_if_more_were_given_than_asked_for() -> None:
+def test_given_trials_are_run_even_if_there_are_more_than_trials() -> None:
     run = study(RandomSearch(), given=BAG[:5], trials=3)
     play_out(run, lambda _job, _step: 1.0, random.Random(1))
     assert statuses(run) == {"finished": 5}
@@ -75,7 +75,7 @@ def test_a_grid_follows_what_was_given() -> None:
 
 
 @pytest.mark.parametrize("search", [Given(), RandomSearch(), Grid()])
-def test_nothing_is_added_while_the_run_pauses_and_all_goes_on_after(search) -> None:
+def test_no_trial_is_added_while_the_run_is_paused_and_all_resume_after(search) -> None:
     run = study(search, given=BAG[:20], trials=20, places=1)
     run.happened(e.UserAsked(at=5.0, wish="pause"))
     assert finish(run, "j0", 1.0) == []
@@ -90,7 +90,7 @@ def test_failed_jobs_do_not_stop_a_bag() -> None:
     assert sum(statuses(run).values()) == 20
 
 
-def test_places_count_slots_not_machines() -> None:
+def test_concurrency_counts_slots_not_machines() -> None:
     wide = replace(SPEC, trials=50, slots=2, max_machines=3, listings=(replace(SPEC.listings[0], slots=5),))
     run = Story(RandomSearch(), spec=wide)
     run.begin()

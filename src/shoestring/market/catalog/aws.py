@@ -1,7 +1,7 @@
 """Machine types of Amazon EC2 in us-east-1: facts and list prices (Linux, on demand, mid 2025).
 
 Prices of one family are proportional to its size, so a family is a price per vCPU and a list of sizes. Families with
-other habits are written out.
+other price rules are written out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is on sale: machine types with their facts, and the listings a run may rent from.
+"""The catalogue: machine types with their properties, and the listings a run may lease from.
 
-Prices are list prices of one American region per provider (us-east-1, us-central1). They are facts written down, not
-asked for: a catalogue that changed under a run would make it impossible to repeat.
+Prices are list prices of one American region per provider (us-east-1, us-central1). They are constants, not
+queried: a catalogue that changed during a run would make it impossible to repeat.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def listing(
             f"legacy_preemptible=True makes no sense for {machine.name} ({machine.provider}, spot={spot})",
             hint="only Google's spot machines have a legacy form",
         )
-    by_habit: BillingName = SPOT_BILLING[machine.provider] if spot else "per_second"
+    by_default: BillingName = SPOT_BILLING[machine.provider] if spot else "per_second"
     return Listing(
         offer=Offer(provider=machine.provider, zone=zone, machine=machine.name, spot=spot),
         vcpus=machine.vcpus,
@@ -163,14 +163,14 @@ def listing(
         gpus=machine.gpus,
         slots=max(1, machine.gpus) if slots is None else slots,
         on_demand_usd_per_hour=machine.on_demand_usd_per_hour,
-        billing=billing or by_habit,
+        billing=billing or by_default,
         notice_s=NOTICE_S[machine.provider],
         max_life_s=LEGACY_PREEMPTIBLE_LIFE_S if legacy_preemptible else None,
     )
 
 
 def free_listing(slots: int = 1, machine: str = THIS_MACHINE) -> Listing:
-    """A machine that costs nothing and that nobody takes away."""
+    """A machine that is free of charge and never preempted."""
     if slots < 1:
         raise SpecError(f"slots={slots!r} must be 1 or more")
     return Listing(
@@ -189,11 +189,11 @@ DEFAULT_ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
 PREEMPTIBLE_MACHINES = ("n1-highcpu-2", "n1-highcpu-4", "n1-highcpu-8", "n1-highcpu-16", "n1-highcpu-32")
-"""What SciSpot rented from Google."""
+"""The machine types of the SciSpot paper."""
 
 
 def default_listings() -> tuple[Listing, ...]:
-    """What a run that names no machines may rent: small Amazon CPU machines in three zones, spot and on demand."""
+    """The default of a run that names no machines: small Amazon CPU machines in three zones, spot and on-demand."""
     return tuple(
         listing(machine("aws", name), zone, spot=spot)
         for name in DEFAULT_MACHINES

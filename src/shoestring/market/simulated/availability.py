@@ -1,7 +1,7 @@
-"""Availability traces: how many machines of an offer could be had, from when to when.
+"""Availability traces: how many machines of an offer were available, from when to when.
 
-An offer without a trace is not limited. One with a trace is known only for as long as it lasts: before and after it,
-nothing is to be had, because nothing was seen.
+An offer without a trace is not limited. One with a trace has no machines before and after it, because nothing was
+observed there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Run = tuple[float, float, int]
 
 
 class Availability:
-    """Machines go when the number available falls. Also answers whether a request finds any.
+    """Machines are revoked when the number available falls. Also whether a request finds any.
 
-    The trace counts machines, not ours: each lease stands in a queue of its own drawing, somewhere among the machines
-    that were there when it was granted, and goes when the count falls below its place. With a trace of one machine that
-    is simply the end of availability.
+    The trace counts all machines, not ours: each lease has a random place among the machines that were there when it
+    was granted, and is revoked when the count falls below its place. With a trace of one machine that is simply the end
+    of availability.
     """
 
     def __init__(self, runs: Mapping[Offer, Sequence[Run]], *, seed: int = 0) -> None:
@@ -52,7 +52,7 @@ Changes = tuple[tuple[float, ...], tuple[int, ...]]
 
 
 def _changes(offer: Offer, runs: Sequence[Run]) -> Changes:
-    """Runs as a step function that is zero wherever there is no run, the end included."""
+    """Runs as a step function that is zero wherever there is no run, after the last included."""
     times: list[float] = [-math.inf]
     counts: list[int] = [0]
     for start, end, count in runs:
@@ -76,10 +76,10 @@ def _count(changes: Changes, at: float) -> int:
 def read_availability(
     runs_path: str | Path, index_path: str | Path, *, start: float, kind: str = "availability", nodes: int | None = None
 ) -> dict[Offer, tuple[Run, ...]]:
-    """Run-length coded traces: parquet (trace_id, start_tick, n_ticks, value) with a CSV index of the traces.
+    """Run-length encoded traces: parquet (trace_id, start_tick, n_ticks, value) with a CSV index of the traces.
 
-    The first tick of every trace is put at `start`; `kind` and `nodes` choose among the traces of the index. Where two
-    traces tell of the same offer the first one in the index is taken.
+    The first tick of every trace is at `start`; `kind` and `nodes` select traces of the index. Where two traces are of
+    the same offer, the first one in the index is used.
     """
     chosen: dict[str, tuple[Offer, float]] = {}
     for line, row in enumerate(_index(Path(index_path)), 2):

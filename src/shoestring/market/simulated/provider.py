@@ -1,6 +1,6 @@
-"""SimulatedProvider: how a cloud answers, in the simulator and under the local backend alike.
+"""SimulatedProvider: how a cloud responds, in the simulator and under the local backend alike.
 
-It keeps no memory: every answer follows from its seed and the lease's id, so a restarted world gets the same ones.
+It is stateless: every response follows from its seed and the lease's id, so a restarted world gets the same ones.
 Times are seconds of the run's clock.
 """
 
@@ -25,11 +25,11 @@ from shoestring.market.simulated.random_streams import uniform
 from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, Revoker, ZoneShocks
 
 PREEMPTIBLE_PRICE_SHARE = 0.47
-"""Of the on-demand price: what Google asks for n1 machines in 2025. In 2019 it was 0.21."""
+"""Of the on-demand price: Google's price of n1 machines in 2025. In 2019 it was 0.21."""
 
 
 class Grant(Fact, frozen=True, kw_only=True):
-    """The machine is ours, and paid for, from `at` on."""
+    """The machine is leased, and billed, from `at` on."""
 
     at: float
 
@@ -40,13 +40,13 @@ class Revocation(NamedTuple):
 
 
 class Stock(Protocol):
-    """Whether there is a machine to be had; `availability.Availability` is one."""
+    """Whether a machine is available; `availability.Availability` is one."""
 
     def available(self, offer: Offer, at: float) -> bool: ...
 
 
 class ProviderSettings(TypedDict, total=False):
-    """How promptly a provider serves: the settings of SimulatedProvider that every market takes."""
+    """Latencies of a provider: the settings of SimulatedProvider that every market takes."""
 
     denial_s: float
     provision_s: float
@@ -69,9 +69,9 @@ class SimulatedProvider:
         provision_s: float = 40.0,
         provision_spread: float = 0.25,
     ) -> None:
-        """`denial_share` of spot requests find no capacity by chance, on top of what `stock` says.
+        """`denial_share` of spot requests are denied at random, on top of what `stock` denies.
 
-        A machine takes `provision_s` to come up, give or take `provision_spread` of it.
+        A machine takes `provision_s` to start, plus or minus `provision_spread` of it.
         """
         for name, share in {"denial_share": denial_share, "provision_spread": provision_spread}.items():
             if not 0 <= share <= 1:
@@ -81,9 +81,9 @@ class SimulatedProvider:
                 raise SpecError(f"{name}={latency!r} must be zero or a positive number of seconds")
         self.listings = tuple(listings)
         self.start, self.end = book.span()
-        """From when to when prices are known."""
+        """The time span for which prices are known."""
         self.denial_s = denial_s
-        """How long a request waits for its denial."""
+        """Seconds from a request to its denial."""
         self._by_offer = {listing.offer: listing for listing in self.listings}
         self._book = book
         self._revoker = revoker
@@ -109,7 +109,7 @@ class SimulatedProvider:
             raise SpecError(f"{offer} is not for sale in this market", hint="choose among its listings") from None
 
     def grant(self, request: RequestLease, now: float) -> Grant | Denial:
-        """How a request that arrives at `now` is answered. A denial is heard of after `denial_s`."""
+        """The response to a request that arrives at `now`. A denial arrives after `denial_s`."""
         reason = self._denial(request, now)
         if reason is not None:
             return reason
@@ -132,7 +132,7 @@ class SimulatedProvider:
     def revocation(
         self, lease: LeaseId, offer: Offer, granted_at: float, max_usd_per_hour: float | None
     ) -> Revocation | None:
-        """When this lease is warned and taken away, if nobody ends it before; None if never."""
+        """When this lease gets its notice and is revoked, if it is not released before; None if never."""
         if not offer.spot:
             return None
         listing = self.listing(offer)
@@ -165,7 +165,7 @@ class SimulatedProvider:
         denial_share: float = 0.0,
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
-        """A market of the auction years: machines go when the price exceeds the maximum."""
+        """A market of the auction years: machines are revoked when the price exceeds the maximum."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
         book = synthetic.auction(listings, seed=seed, start=start, days=days)
         revoker = PriceCrossing(book, listings)
@@ -185,7 +185,7 @@ class SimulatedProvider:
         denial_share: float = 0.02,
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
-        """A market of today: smooth prices, machines taken back one by one and, at zone shocks, together."""
+        """A market of today: smooth prices, machines are preempted one by one and, at zone shocks, together."""
         listings = catalog.default_listings() if listings is None else tuple(listings)
         book = synthetic.modern(listings, seed=seed, start=start, days=days)
         revoker = Earliest(
@@ -209,8 +209,8 @@ class SimulatedProvider:
         denial_share: float = 0.0,
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
-        """A market with one price, a share of the on-demand price, where machines live as long as `lifetime` says
-        (Google's of 2019): most go early or at the end of their day."""
+        """A market with one price, a share of the on-demand price, and lifetimes sampled from `lifetime` (default:
+        Google's of 2019): most preemptions are early or at the limit of 24 h."""
         if not 0 < price_share <= 1:
             raise SpecError(f"price_share={price_share!r} of the on-demand price must be above 0 and at most 1")
         listings = tuple(listings)
@@ -232,7 +232,7 @@ class SimulatedProvider:
         max_gap_s: float = 2 * 86400.0,
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
-        """A market played from a price file: each series of a machine type we know, and its on-demand twin.
+        """A market replayed from a price file: each series of a known machine type, and its on-demand offer.
 
         Price crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
         """
@@ -255,7 +255,7 @@ class SimulatedProvider:
 
     @classmethod
     def free(cls, slots: int = 1, machine: str = THIS_MACHINE) -> SimulatedProvider:
-        """Machines that are ours, this one alone or others like each other: no price, no delay, no revocation."""
+        """The user's own machines, this one or several of one kind: no price, no delay, no revocation."""
         listings = (catalog.free_listing(slots, machine),)
         return cls(listings, PriceBook({}, listings), Never(), provision_s=0.0)
 

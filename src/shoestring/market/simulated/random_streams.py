@@ -1,4 +1,4 @@
-"""Randomness asked for by name: the same labels give the same draws on every machine and in every process.
+"""Named random streams: the same labels give the same draws on every machine and in every process.
 
 Python's own `hash()` is salted per process, so labels go through BLAKE2b instead.
 """

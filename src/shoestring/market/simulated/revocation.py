@@ -1,8 +1,8 @@
-"""Who is taken away when: the causes of revocation a simulated provider can have, and `Earliest` to combine them.
+"""When machines are revoked: the causes of revocation a simulated provider can have, and `Earliest` to combine them.
 
 Law: a lease's end depends on its id, its offer, its grant and its maximum alone, so it is the same however often and in
-whatever order it is asked for. Only spot offers are revoked. The moment returned is when the machine is gone; the
-notice comes `Listing.notice_s` before.
+whatever order it is computed. Only spot offers are revoked. The time returned is when the machine is gone; the notice
+is `Listing.notice_s` before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoestring.market.simulated.random_streams import generator, uniform
 
 class Revoker(Protocol):
     def revoked_at(self, lease: LeaseId, offer: Offer, granted_at: float, max_usd_per_hour: float | None, /) -> float:
-        """When the provider takes this machine away; infinity for never."""
+        """When the provider revokes this machine; infinity for never."""
         ...
 
 
@@ -32,9 +32,9 @@ class Never:
 
 
 class PriceCrossing:
-    """Gone a notice after the price first exceeds the maximum agreed (the on-demand price when none was).
+    """Revoked `notice_s` after the price first exceeds the maximum (the on-demand price when there is none).
 
-    The notice is given at the crossing, not before it: a notice ahead of the crossing would tell of prices to come.
+    The notice is given at the crossing, not before it: a notice ahead of the crossing would reveal future prices.
     """
 
     def __init__(self, book: PriceBook, listings: Iterable[Listing]) -> None:
@@ -51,7 +51,7 @@ class PriceCrossing:
 
 @dataclass(frozen=True, slots=True)
 class DrawnLifetimes:
-    """Each machine lives a time of its own, drawn from a distribution."""
+    """Each machine has its own lifetime, sampled from a distribution."""
 
     lifetime: Lifetime
     seed: int = 0
@@ -68,16 +68,17 @@ WINDOW_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ZoneShocks:
-    """Revocations that come together: at a shock each machine in the zone goes with probability `share`.
+    """Correlated revocations: at a shock each machine in the zone is revoked with probability `share`.
 
-    Shocks are a Poisson process per zone, made window by window, so that any time can be asked about directly.
+    Shocks are a Poisson process per zone with rate `rate_per_hour`, drawn window by window, so that any time can be
+    computed directly.
     """
 
     rate_per_hour: float
     share: float
     seed: int = 0
     horizon_s: float = 31 * 86400.0
-    """How far ahead of a grant shocks are looked for: longer than any lease lives."""
+    """How far after a grant shocks are drawn: longer than any lease lasts."""
     _windows: dict[tuple[str, int], tuple[float, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -108,7 +109,7 @@ class ZoneShocks:
 
 
 class Earliest:
-    """Several causes at once: the first to strike counts."""
+    """Several causes at once: the earliest counts."""
 
     def __init__(self, *revokers: Revoker) -> None:
         self._revokers = revokers

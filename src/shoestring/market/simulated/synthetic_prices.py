@@ -1,6 +1,6 @@
-"""The embedded default markets: prices as they were under auction, and as they are today.
+"""The built-in default markets: prices as they were under auction, and as they are today.
 
-Calibrated on real prices of us-east-1; a test holds the generators to these figures where the files are at hand.
+Calibrated on real prices of us-east-1; a test holds the generators to these figures where the files are available.
 
 Auction (49 series, February to April 2016):
 - gaps between records: median 193 s (quartiles 86 and 432 s);
@@ -10,8 +10,8 @@ Auction (49 series, February to April 2016):
   spell the price hardly moves (two records), so 2 % of their records but 15 % of their time lie above on-demand.
 
 Modern (300 series, March 2025): a record every 6.8 h (3.3 a day); each series keeps its own level, 0.38 of on-demand
-on average, all within 0.10 and 0.64; moves of 0.3 % that tend to go on in one direction. Prices say nothing about
-revocation in this market: machines are taken when capacity is wanted back, see `simulated.SimulatedProvider.modern`.
+on average, all within 0.10 and 0.64; moves of 0.3 % that tend to continue in one direction. Prices do not predict
+revocation in this market: machines are preempted when capacity is needed, see `provider.SimulatedProvider.modern`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Series = tuple[list[float], list[float]]
 def auction(
     listings: Iterable[Listing], *, seed: int = 0, start: float = DEFAULT_START, days: float = 14.0
 ) -> PriceBook:
-    """A market of the auction years: calm stretches with small frequent moves, and spikes above on-demand."""
+    """A market of the auction years: calm phases with small frequent moves, and spikes above on-demand."""
     return _book("auction", _auction_series, listings, seed, start, days)
 
 
@@ -47,7 +47,7 @@ def modern(
 
 
 def flat(listings: Iterable[Listing], share: float, *, start: float = DEFAULT_START, days: float = 31.0) -> PriceBook:
-    """One price for ever, a share of the on-demand price."""
+    """One constant price, a share of the on-demand price."""
     listings = tuple(listings)
     times = (start, start + days * DAY_S)
     traces = {
@@ -81,7 +81,7 @@ def _book(
 
 
 def _auction_series(rng: Random, start: float, end: float) -> Series:
-    """Shares of on-demand: a mean-reverting walk in the logarithm, cut by spells above on-demand."""
+    """Shares of on-demand: ln share = level + x, x' = memory * x + N(0, step^2), and spells above on-demand."""
     busy = rng.random() < 0.2
     level = math.log(0.29 if busy else 0.13) + rng.gauss(0.0, 0.2)
     step, memory, spells_per_day = (0.028, 0.998, 2.2) if busy else (0.009, 0.997, 0.03)
@@ -108,7 +108,7 @@ def _spell_length_s(rng: Random) -> float:
 
 
 def _spell(rng: Random, at: float, end: float, times: list[float], shares: list[float]) -> float:
-    """One spell above on-demand: it jumps up, may change its height once or twice, and is over at `end`."""
+    """One spell above on-demand: the price jumps up, may change once or twice, and falls at `end`."""
     while at < end:
         times.append(at)
         shares.append(min(10.0, 1.01 + rng.lognormvariate(math.log(0.4), 2.0)))
@@ -117,7 +117,7 @@ def _spell(rng: Random, at: float, end: float, times: list[float], shares: list[
 
 
 def _modern_series(rng: Random, start: float, end: float) -> Series:
-    """Shares of on-demand: a slow walk whose moves remember their direction, kept within the seen band."""
+    """Shares of on-demand: ln share' = ln share + m', m' = memory * m + N(0, step^2), within the observed band."""
     lowest, highest = math.log(0.10), math.log(0.64)
     log_share = math.log(min(0.60, max(0.12, rng.gauss(0.377, 0.075))))
     move, memory, step = 0.0, 0.6, 0.0036

@@ -56,9 +56,9 @@ def printed_hazard(age_s: ArrayLike, fit: PrintedParameters) -> Floats:
 
 
 class PrintedBathtub(LifetimeModel, frozen=True, kw_only=True, tag="bathtub_printed"):
-    """S(t) = 1 - clip(F(t), 0, 1), F(t) = A (1 - exp(-t / tau1) + exp((t - b) / tau2)).  Paper: SciSpot Eq. 1
+    """S(t) = 1 - clip(F(t), 0, 1), F(t) = A (1 - exp(-t / tau1) + exp((t - b) / tau2)): `printed_cdf`.
 
-    Differs from the paper: clipped to [0, 1], so that it can be evaluated at any age and sampled from.
+    Clipped to [0, 1], so that it can be evaluated at any age and sampled from.
     """
 
     fit: PrintedParameters

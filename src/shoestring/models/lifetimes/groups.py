@@ -68,7 +68,7 @@ class LifetimeGroup(Fact, frozen=True, kw_only=True):
 
 
 class LifetimeGroups(Fact, frozen=True, kw_only=True):
-    """All groups that one trait tells apart."""
+    """All groups of one trait."""
 
     trait: Trait
     strength: float

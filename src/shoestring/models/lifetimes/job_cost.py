@@ -29,8 +29,8 @@ def job_usd(
 ) -> float:
     """usd = machines * usd_per_hour * E[makespan] / 3600, for a job that takes `work_s` if no machine is lost.
 
-    `lifetimes` None: they are not preempted. Infinite where no gang lasts as long as the job.  Paper: SciSpot Eq. 11,
-    corrected
+    `lifetimes` None: they are not preempted. Infinite where no gang lasts as long as the job.
+    Paper: SciSpot Eq. 11, corrected
 
     Differs from the paper: the first preemption in a gang ends it for all, any number of times.
     """
@@ -59,7 +59,7 @@ class Prospect:
     """A candidate in dollars per job: expected, and if jobs run well there."""
 
     expected_usd: float
-    hoped_usd: float
+    optimistic_usd: float
     tried: bool = False
 
 
@@ -75,4 +75,4 @@ def _worth_usd(candidate: Prospect, known_usd: float, jobs_left: int) -> float:
     """What a try may save on all later jobs, less its expected extra cost on this one."""
     if candidate.tried:
         return 0.0
-    return (known_usd - candidate.hoped_usd) * (jobs_left - 1) - (candidate.expected_usd - known_usd)
+    return (known_usd - candidate.optimistic_usd) * (jobs_left - 1) - (candidate.expected_usd - known_usd)

@@ -121,10 +121,10 @@ def read_lifetimes(
     zones: Collection[str] | None = None,
 ) -> LifetimeRecords:
     """The machines of a CSV file (.csv or .csv.gz); `machines` and `zones` select some."""
-    return LifetimeRecords.of(kept(read_records(path), machines, zones), limit_s, str(path))
+    return LifetimeRecords.of(select(read_records(path), machines, zones), limit_s, str(path))
 
 
-def kept(
+def select(
     records: Iterable[LifetimeRecord], machines: Collection[str] | None, zones: Collection[str] | None
 ) -> Iterator[LifetimeRecord]:
     for record in records:

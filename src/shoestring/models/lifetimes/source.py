@@ -43,7 +43,7 @@ def _seen(view: RunView, model: LifetimeModel) -> float:
     """The hazard of the run's machines so far, as a multiple of this model's. Needed for every offer in turn, so it is
     cached for as long as nothing can have changed."""
     moment = (view.now, sum(account.leases for account in view.accounts.values()))
-    kept: dict[object, dict[LifetimeModel, float]] = view.memo("lives seen", dict)
+    kept: dict[object, dict[LifetimeModel, float]] = view.memo("lifetimes seen", dict)
     if moment not in kept:
         kept.clear()
     of_now = kept.setdefault(moment, {})

@@ -1,6 +1,6 @@
 """The kernel of the Gaussian processes: the covariance of runs, by configuration x and data fraction s.
 
-With p = ln(s) / ln(smallest s), which is 0 for all of the data and 1 for the smallest fraction:
+With p = ln(s) / ln(smallest s), which is 0 for the full data and 1 for the smallest fraction:
 
     k = Matern52(x, x') a^2 [(1 + b p)(1 + b p') + c^2 p p' + e^2 min(p, p')]  of each configuration
       + c0^2 + trend^2 ln s ln s' + kappa^2 min(p, p')                         shared by all

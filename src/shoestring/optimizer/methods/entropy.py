@@ -57,11 +57,11 @@ class TrimTunerGpAsPrinted(ByModel):
         """One configuration sampled at random, at four data fractions.  Paper: TrimTuner Alg. 1 l.3-9"""
         fractions = history.problem.fractions
         sizes = (fractions[:-1] or (FULL,))[:FIRST_SIZES]
-        asked = [*history.rows, *(row for row, _ in history.pending)]
-        if len(asked) >= len(sizes):
+        chosen = [*history.rows, *(row for row, _ in history.pending)]
+        if len(chosen) >= len(sizes):
             return None
         rng = np.random.default_rng([history.problem.seed, 3])
-        row = asked[0] if asked else int(rng.integers(len(history.candidates)))
+        row = chosen[0] if chosen else int(rng.integers(len(history.candidates)))
         for size in sizes:
             if history.untried[row, fractions.index(size)]:
                 return NextRun(

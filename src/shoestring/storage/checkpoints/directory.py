@@ -1,8 +1,8 @@
-"""Checkpoints: folders saved by user code, given back whole or not at all.
+"""Checkpoints: folders saved by user code, restored whole or not at all.
 
-Laws every store keeps, and `shoestring.testing.checkpoint_suite` checks: a checkpoint is visible only when whole; a
-put that fails or is killed leaves the earlier ones as they were; what is given back has the hash of what was saved;
-putting or dropping twice is the same as once. Standard library only (and `CheckpointRef`): workers use it.
+Laws of every store, checked by `shoestring.testing.checkpoint_suite`: a checkpoint is visible only when whole; a put
+that fails or is killed leaves the earlier ones unchanged; what is restored has the hash of what was saved; put and drop
+are idempotent. Standard library only (and `CheckpointRef`): workers use it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from shoestring.errors import CheckpointMissing, StorageError
 from shoestring.kernel.types import CheckpointRef, JobId, SegmentId
 from shoestring.storage.checkpoints.folder_copy import Damaged, Manifest, copy_in, copy_out, stats, sync_folder
 
-
 STALE_S = 3600.0
-"""What was not written to for so long is a leftover, where nothing better tells."""
+"""What was not written to for this long is a leftover, unless a lock decides it."""
 
 
 class CheckpointStore(Protocol):
     def put(self, job: JobId, step: int, source: Path, *, segment: str = "") -> CheckpointRef:
-        """Save a copy of a folder. With a segment, (job, step, segment) names it: a second put gives the first back."""
+        """Save a copy of a folder. With a segment, (job, step, segment) is its name: a second put returns the first."""
         ...
 
     def get(self, ref: CheckpointRef, into: Path) -> None:
-        """Make `into` the saved folder. CheckpointMissing, and no `into`, if it is gone or not what was saved."""
+        """Restore the saved folder as `into`. CheckpointMissing, and no `into`, if it is gone or damaged."""
         ...
 
     def drop(self, ref: CheckpointRef) -> None: ...
@@ -47,7 +46,7 @@ class CheckpointStore(Protocol):
 class DirectoryStore:
     """A folder of checkpoints: `<job>/<step>-<segment>/`, each with a manifest and, in `files`, the saved folder.
 
-    A checkpoint is made and unmade out of sight, in `.partial` and `.dropped`, and appears or disappears by a rename.
+    A checkpoint is written and deleted in `.partial` and `.dropped`, and becomes visible or invisible by a rename.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -88,7 +87,7 @@ class DirectoryStore:
         try:
             manifest = _read_manifest(folder)[2]
             if manifest.digest != ref.digest:
-                raise Damaged("its list of files is not the one that was saved")
+                raise Damaged("its manifest is not the one that was saved")
             into.parent.mkdir(parents=True, exist_ok=True)
             copy_out(folder / "files", copy, manifest)
             os.rename(copy, into)
@@ -104,34 +103,34 @@ class DirectoryStore:
             shutil.rmtree(copy, ignore_errors=True)
 
     def drop(self, ref: CheckpointRef) -> None:
-        """Forget a checkpoint; one that is not there is already forgotten."""
+        """Remove a checkpoint, if it is there."""
         try:
             self._hide(self._folder(ref.name))
         except OSError as error:
             raise _explained(error, f"drop {ref.name} from {self.root}") from error
 
     def list(self, job: JobId | None = None) -> list[CheckpointRef]:
-        """Checkpoints by job and step. One whose manifest cannot be read is not among them."""
+        """Checkpoints by job and step, without those whose manifest cannot be read."""
         names = self._names() if job is None else (name for name in self._names() if name.startswith(f"{job}/"))
         found = [ref for ref in map(self._ref, names) if ref is not None]
         return sorted(found, key=lambda ref: (ref.job, ref.step, ref.name))
 
     def sweep(self, keep: Iterable[CheckpointRef] | None = None, *, older_than_s: float = STALE_S) -> tuple[str, ...]:
-        """Remove what nobody will ask for: leftovers of killed puts and, given `keep`, all checkpoints not in it.
+        """Remove leftovers of killed puts and, given `keep`, all checkpoints not in it. Returns their names.
 
-        Only what was last written longer than `older_than_s` ago: another worker may be in the middle of a put, or
-        its report of one still under way. A put of this host whose process is gone is removed at once.
+        Only what was last written longer than `older_than_s` ago: another worker may be in the middle of a put, or its
+        report may not have arrived yet. A put of this host whose process is gone is removed at once.
         """
         before = time.time() - older_than_s
         partials = [f".partial/{name}" for name in _children(self.root / ".partial")]
         abandoned = {name for name in partials if _is_abandoned(self.root / name)}
-        doomed = list(partials)
+        unneeded = list(partials)
         if keep is not None:
             kept = {ref.name for ref in keep}
-            doomed += [name for name in self._names() if name not in kept]
+            unneeded += [name for name in self._names() if name not in kept]
         old = tuple(
             name
-            for name in doomed
+            for name in unneeded
             if name in abandoned or max((s.st_mtime for s in stats(self.root / name)), default=before) <= before
         )
         try:
@@ -144,7 +143,7 @@ class DirectoryStore:
         return old
 
     def size_bytes(self) -> int:
-        """What the files of the store hold, leftovers included."""
+        """The size of all files of the store, leftovers included."""
         return sum(s.st_size for s in stats(self.root) if stat.S_ISREG(s.st_mode))
 
     def _folder(self, name: str) -> Path:
@@ -168,7 +167,7 @@ class DirectoryStore:
         )
 
     def _reveal(self, partial: Path, name: str) -> CheckpointRef:
-        """Let a finished checkpoint appear, unless a whole one of that name already did."""
+        """Make a finished checkpoint visible, unless a whole one of that name already is."""
         folder = self._folder(name)
         folder.parent.mkdir(exist_ok=True)
         sync_folder(self.root)
@@ -183,11 +182,11 @@ class DirectoryStore:
             sync_folder(folder.parent)
             saved = self._ref(name)
         if saved is None:
-            raise StorageError(f"{folder} vanished while it was saved", hint="keep other programs out of the store")
+            raise StorageError(f"{folder} was removed while it was saved", hint="keep other programs out of the store")
         return saved
 
     def _hide(self, folder: Path) -> None:
-        """Rename away first: a half removed checkpoint is never visible."""
+        """Rename first: a partly removed checkpoint is never visible."""
         dropped = self.root / ".dropped" / uuid.uuid4().hex
         dropped.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -198,7 +197,7 @@ class DirectoryStore:
 
 
 _LEAST_AGE_S = 1.0
-"""A put locks its folder a moment after it has made it: a younger one may not be locked yet."""
+"""A put locks its folder a moment after it has created it: a younger one may not be locked yet."""
 
 
 def _this_host() -> str:
@@ -206,8 +205,8 @@ def _this_host() -> str:
 
 
 def _locked(partial: Path) -> int | None:
-    """Hold the folder of a put while its process is alive: the kernel lets go of it after any death. None where the
-    file system has no locks; then only age tells a leftover."""
+    """Lock the folder of a put while its process is alive: the operating system releases it however the process ends.
+    None where the file system has no locks; then only age identifies a leftover."""
     folder = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -237,7 +236,7 @@ _WORD = re.compile(r"[A-Za-z0-9_+=@,-][A-Za-z0-9_+=@,.-]*")
 
 
 def _check_word(what: str, word: str) -> None:
-    """Names become file names: one path component, not hidden, not a way up."""
+    """Names become file names: one path component, not hidden, not `..`."""
     if not _WORD.fullmatch(word):
         raise StorageError(f"{what} {word!r} cannot name a checkpoint", hint="use letters, digits, '-', '_' and '.'")
 
@@ -255,7 +254,7 @@ def _read_manifest(folder: Path) -> tuple[str, int, Manifest]:
     try:
         return str(plain["job"]), int(plain["step"]), Manifest.from_json(json.dumps(plain["holds"]))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"its manifest is not one: {error!r}") from error
+        raise ValueError(f"its manifest is invalid: {error!r}") from error
 
 
 def _children(folder: Path) -> list[str]:
@@ -268,7 +267,7 @@ def _children(folder: Path) -> list[str]:
 def _missing(ref: CheckpointRef, what: str) -> CheckpointMissing:
     return CheckpointMissing(
         f"the checkpoint of job {ref.job!r} at step {ref.step} ({ref.name}) {what}",
-        hint="the job goes on from the checkpoint before",
+        hint="the job resumes from the checkpoint before it",
     )
 
 
@@ -276,6 +275,6 @@ def _explained(error: OSError, doing: str) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageError(
             f"the disk is full: cannot {doing}",
-            hint="free some space or save less; the checkpoints from before are safe",
+            hint="free some space or save less; earlier checkpoints are safe",
         )
-    return StorageError(f"cannot {doing}: {error.strerror or error}", hint="check the folder and who may write there")
+    return StorageError(f"cannot {doing}: {error.strerror or error}", hint="check the folder and its permissions")

@@ -76,7 +76,7 @@ def start_on(state: RunView, job: Job, packing: Packing) -> d.StartSegment:
         fraction=job.fraction,
         fractions=_unobserved_fractions(state, job),
         seed=state.spec.seed,
-        why=where if checkpoint is None else f"{where}, resumed from step {checkpoint.step}",
+        why=where if checkpoint is None else f"{where}, from step {checkpoint.step}",
     )
 
 

@@ -79,8 +79,9 @@ def _halved(terms: SeerTerms, lengths: Sequence[float], widths: Sequence[int]) -
 
 def hyperband_plan(terms: SeerTerms) -> BilledPlan:
     """All brackets in parallel, each stopping its trials at R / eta^i, for the largest R that deadline and budget
-    allow; then as many times Hyperband's trials as the rest of the budget pays.  Paper: SEER section 6.3,
-    E-Hyperband."""
+    allow; then as many times Hyperband's trials as the rest of the budget pays.
+    Paper: SEER section 6.3, E-Hyperband.
+    """
     check_feasible(terms)
 
     def made(R: float, times: float) -> tuple[list[float], list[list[Bracket]]]:

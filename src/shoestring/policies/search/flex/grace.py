@@ -47,8 +47,8 @@ def next_scout(state: RunView, first: int, steps_to_explore: float) -> tuple[Job
     there = int(scouts[0].tags[SCOUT] or 0) if scouts else _worthwhile(state.spec.max_steps, first, steps_to_explore)
     if there <= first or len(scouts) >= ENOUGH:
         return None
-    resting = (job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values)
-    return next(((job, there) for job in resting if SCOUT not in job.tags and job.step < there), None)
+    paused = (job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values)
+    return next(((job, there) for job in paused if SCOUT not in job.tags and job.step < there), None)
 
 
 def _worthwhile(max_steps: int, first: int, steps_to_explore: float) -> int:

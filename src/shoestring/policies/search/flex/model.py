@@ -49,9 +49,9 @@ class CurvePosterior:
         those are predicted from their neighbours."""
         order = np.array(trials, dtype=np.intp)
         latest = self._curves.latest(self.since)[order]
-        told = order[np.argsort(-latest, kind="stable")][: min(BEST, int(np.isfinite(latest).sum()))]
+        fitted = order[np.argsort(-latest, kind="stable")][: min(BEST, int(np.isfinite(latest).sum()))]
         reached = self._curves.reached()[order]
-        return np.concatenate([told, order[(reached > 0) & (reached < self.since)]])
+        return np.concatenate([fitted, order[(reached > 0) & (reached < self.since)]])
 
     def outlook(self, trials: Whole, steps: Numbers) -> tuple[Numbers, Numbers]:
         """Posterior mean and standard deviation of these trials at these steps."""

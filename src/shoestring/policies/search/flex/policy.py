@@ -141,14 +141,14 @@ class Flex:
         job, number = state.next_job(), len(state.jobs)
         posterior = self._posterior(state) if number >= max(self.startup, len(spec.given)) else None
         if posterior is None:
-            drawn: SampledConfig | Job = next_config(state, number, job, RANDOM_SAMPLER)
+            sample: SampledConfig | Job = next_config(state, number, job, RANDOM_SAMPLER)
         else:
-            drawn = self._most_promising(state, posterior, resources, job, grace)
-        if isinstance(drawn, Job):
+            sample = self._most_promising(state, posterior, resources, job, grace)
+        if isinstance(sample, Job):
             why = f"to step {grace} of {spec.max_steps}, to be ranked again: earlier ranks do not hold"
-            yield d.RunJob(job=drawn.id, until_step=grace, slots=spec.slots, why=why)
+            yield d.RunJob(job=sample.id, until_step=grace, slots=spec.slots, why=why)
             return
-        yield d.AddJob(job=job, config=drawn.config, why=f"trial {number + 1}, {drawn.origin}")
+        yield d.AddJob(job=job, config=sample.config, why=f"trial {number + 1}, {sample.origin}")
         yield d.RunJob(
             job=job, until_step=grace, slots=spec.slots, why=f"ranked after {grace} of {spec.max_steps} steps"
         )
@@ -165,7 +165,7 @@ class Flex:
         kappa = INITIAL_KAPPA * (1.0 - resources.progress)
         new = proposed(state, job, posterior, step=min(spec.max_steps, steps), kappa=kappa)
         early = rejudged(state, posterior, speeds, resources, grace=grace, alone=alone, kappa=kappa)
-        return new.drawn if early is None or early.score <= new.score else early.job
+        return new.sample if early is None or early.score <= new.score else early.job
 
     # -- progress ------------------------------------------------------------------------------------------
     def _explores(self, state: RunView, resources: Resources) -> bool:
@@ -251,12 +251,12 @@ def _is_worth_switching(state: RunView, job: Job, resources: Resources) -> bool:
 
 def _saves_checkpoints(state: RunView) -> bool:
     """Does the trials' code save checkpoints? Assumed until a trial has stopped and none has a checkpoint."""
-    resting = False
+    stopped = False
     for job in state.jobs.values():
         if job.checkpoints:
             return True
-        resting = resting or (job.segment is None and job.step > 0)
-    return not resting
+        stopped = stopped or (job.segment is None and job.step > 0)
+    return not stopped
 
 
 def _power_of_two(state: RunView, slots: int) -> int:

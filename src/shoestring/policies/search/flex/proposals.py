@@ -106,7 +106,7 @@ SPARING = 0.3
 
 
 class Proposal(NamedTuple):
-    drawn: SampledConfig
+    sample: SampledConfig
     score: float
     """Its upper confidence bound, less the penalty for slow steps."""
 
@@ -155,8 +155,8 @@ def rejudged(
     kappa: float,
 ) -> Rejudged | None:
     """The best of those paused before the step `grace`; on `alone` slots they would be trained to the end."""
-    resting = [job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values]
-    early = [job for job in resting if job.step < grace and math.isfinite(job.values[-1])]
+    paused = [job for job in state.jobs.values() if job.status == "paused" and job.segment is None and job.values]
+    early = [job for job in paused if job.step < grace and math.isfinite(job.values[-1])]
     if not early:
         return None
     fastest = speeds.speedup(alone)

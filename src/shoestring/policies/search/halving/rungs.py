@@ -87,28 +87,28 @@ class Ladder:
         self._promoting = {rung.step: rung for rung in self._rungs[:-1]}
 
     # -- reading ---------------------------------------------------------------------------------------------------
-    def read(self, state: RunView, order: int, rest: Settled) -> None:
+    def read(self, state: RunView, order: int, entry: Settled) -> None:
         """Record that a trial settled; `order` is its index in `state.settled`."""
-        rung = self._promoting.get(rest.until_step)
+        rung = self._promoting.get(entry.until_step)
         if rung is None:
             return
-        if rest.status == "paused" and rest.step < rest.until_step:
+        if entry.status == "paused" and entry.step < entry.until_step:
             return  # paused by another policy on its way: it will settle again
-        standing = (self._standing(rest), order, rest.job)
+        standing = (self._standing(entry), order, entry.job)
         rung.arrived += 1
         insort(rung.standings, standing)
-        if state.jobs[rest.job].until_step > rung.step:
+        if state.jobs[entry.job].until_step > rung.step:
             rung.promoted += 1
-        elif rest.status == "paused" and standing[0] < HOPELESS:
+        elif entry.status == "paused" and standing[0] < HOPELESS:
             rung.candidates += 1
             heappush(rung.queue, standing)
 
-    def _standing(self, rest: Settled) -> float:
-        if rest.status in ("failed", "pruned"):
+    def _standing(self, entry: Settled) -> float:
+        if entry.status in ("failed", "pruned"):
             return HOPELESS
-        if rest.value is None:
+        if entry.value is None:
             return UNREPORTED
-        return HOPELESS if math.isnan(rest.value) else self._sign * rest.value
+        return HOPELESS if math.isnan(entry.value) else self._sign * entry.value
 
     # -- deciding --------------------------------------------------------------------------------------------------
     def prune(self, state: RunView) -> Iterator[d.Decision]:
@@ -182,7 +182,7 @@ BRACKET = "bracket"
 
 
 class LadderProgress:
-    """The ladders of a search and how much of `state.settled` they have read: a memo, rebuilt whenever it is
+    """The ladders of a search, and how much of `state.settled` they have read: a memo, rebuilt whenever it is
     missing."""
 
     def __init__(self, ladders: list[Ladder]) -> None:
@@ -190,16 +190,16 @@ class LadderProgress:
         self._read = 0
 
     def catch_up(self, state: RunView) -> None:
-        rests = state.settled
-        for order in range(self._read, len(rests)):
-            rest = rests[order]
-            self.ladders[int(state.jobs[rest.job].tags.get(BRACKET) or 0)].read(state, order, rest)
-        self._read = len(rests)
+        settled = state.settled
+        for order in range(self._read, len(settled)):
+            entry = settled[order]
+            self.ladders[int(state.jobs[entry.job].tags.get(BRACKET) or 0)].read(state, order, entry)
+        self._read = len(settled)
 
 
 @dataclass(frozen=True)
 class Halving(ABC):
-    """Base of the searches on rungs: each says which ladders it has, the rest is the same."""
+    """Base of the searches on rungs: each subclass defines its ladders, the rest is shared."""
 
     eta: int = 3
     """The top 1/eta of a rung are promoted."""

@@ -82,10 +82,10 @@ def measured(job: Job, seconds: float | None, usd: float | None) -> Mapping[str,
 def _broken(constraints: tuple[Constraint, ...], job: Job, spent: TrialCost | None) -> Iterator[str]:
     """Each constraint that is not known to be satisfied, and why not, for people."""
     values = measured(job, *(spent or (None, None)))
-    for limit in constraints:
-        value = values.get(limit.metric)
+    for constraint in constraints:
+        value = values.get(constraint.metric)
         if value is None:
-            known = "measured" if limit.metric in (SECONDS, COST) else "reported"
-            yield f"{limit} cannot be checked: {limit.metric} was not {known}"
-        elif not limit.holds(value):
-            yield f"violates {limit} with {limit.show(value)}"
+            known = "measured" if constraint.metric in (SECONDS, COST) else "reported"
+            yield f"{constraint} cannot be checked: {constraint.metric} was not {known}"
+        elif not constraint.holds(value):
+            yield f"violates {constraint} with {constraint.show(value)}"

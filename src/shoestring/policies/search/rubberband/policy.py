@@ -95,10 +95,10 @@ class Rubberband:
 
     def _new_trial(self, state: RunView, stage: _Stage, tags: Tags, why: str) -> Iterator[d.Decision]:
         number, job, round_ = len(state.jobs), state.next_job(), self.schedule[0]
-        drawn = next_config(state, number, job, self.sampler)
+        sample = next_config(state, number, job, self.sampler)
         tags[RANK] = number
         yield d.AddJob(
-            job=job, config=drawn.config, tags=tags, why=f"trial {number + 1} of {round_.trials}, {drawn.origin}"
+            job=job, config=sample.config, tags=tags, why=f"trial {number + 1} of {round_.trials}, {sample.origin}"
         )
         stage.members.append(job)
         yield d.RunJob(job=job, until_step=round_.until_step, slots=_number(state.jobs[job], WIDTH), why=why)
@@ -109,12 +109,12 @@ class Rubberband:
         index, step = stage.index + 1, self.schedule[stage.index].until_step
         if index == len(self.schedule):
             return False
-        resting = [job for job in map(state.jobs.__getitem__, stage.members) if job.status == "paused"]
-        resting.sort(key=lambda job: _standing(state.spec, job))
-        count = min(self.schedule[index].trials, sum(not _diverged(job) for job in resting))
-        promoted, out = resting[:count], resting[count:]
+        paused = [job for job in map(state.jobs.__getitem__, stage.members) if job.status == "paused"]
+        paused.sort(key=lambda job: _standing(state.spec, job))
+        count = min(self.schedule[index].trials, sum(not _diverged(job) for job in paused))
+        promoted, rest = paused[:count], paused[count:]
         among = f"of {len(stage.members)} at step {step}"
-        for job in out:
+        for job in rest:
             yield d.DropJob(job=job.id, why=f"pruned: not in the top {count} {among}")
         if not promoted:
             return False
@@ -180,6 +180,6 @@ def _diverged(job: Job) -> bool:
 
 def _standing(spec: RunSpec, job: Job) -> tuple[bool, bool, float, int]:
     """Best first; trials without a report come after all that have one, and before those that diverged."""
-    told = len(job.values) > 0
-    value = job.values[-1] if told else 0.0
-    return (math.isnan(value), not told, spec.rank(value)[1] if told else 0.0, _number(job, RANK))
+    reported = len(job.values) > 0
+    value = job.values[-1] if reported else 0.0
+    return (math.isnan(value), not reported, spec.rank(value)[1] if reported else 0.0, _number(job, RANK))

@@ -64,11 +64,11 @@ def learned(jobs: Collection[Job], promoted: Collection[Job], machine: str, work
     The speed-up of wider trials is learned from all trials; the time of a step from the `promoted` ones, because good
     trials may be the slower ones.
     """
-    seen = {job.id: told for job in jobs if (told := _step_logs(job, machine, worker_slots))}
+    seen = {job.id: by_workers for job in jobs if (by_workers := _step_logs(job, machine, worker_slots))}
     if not seen:
         return Speed(guess.step_s, guess.scaling, guess.spread)
     power, logs = _speedups(list(seen.values()), guess)
-    alone = {job: fmean(log + logs[workers] for workers, log in told.items()) for job, told in seen.items()}
+    alone = {job: fmean(log + logs[workers] for workers, log in by_workers.items()) for job, by_workers in seen.items()}
     theirs = [alone[job.id] for job in promoted if job.id in alone] or list(alone.values())
     step_s = fmean(map(math.exp, theirs))
     return Speed(
@@ -91,25 +91,29 @@ def _step_logs(job: Job, machine: str, worker_slots: int) -> dict[int, float]:
 
 def _speedups(seen: list[dict[int, float]], guess: Guess) -> tuple[float, dict[int, float]]:
     """The power of the slots with which speed grows, and the log speed-up of every measured width."""
-    first = min(min(told) for told in seen)
-    others = [told[first] for told in seen if first in told]
-    gains = [gain for told in seen for gain in _gains(told, first, fmean(others), _spread(others, guess))]
+    first = min(min(by_workers) for by_workers in seen)
+    others = [by_workers[first] for by_workers in seen if first in by_workers]
+    gains = [gain for by_workers in seen for gain in _gains(by_workers, first, fmean(others), _spread(others, guess))]
     powers = [(log / math.log(wide / narrow), sd / math.log(wide / narrow)) for narrow, wide, log, sd in gains]
     power = _weighted([(guess.scaling, UNSURE), *powers])
     found: dict[int, float] = {1: 0.0}
-    for workers in sorted({workers for told in seen for workers in told} - {1}):
+    for workers in sorted({workers for by_workers in seen for workers in by_workers} - {1}):
         expected = (power * math.log(workers), BEND * math.log(workers))
         shown = [(found[narrow] + log, sd) for narrow, wide, log, sd in gains if wide == workers]
         found[workers] = _weighted([expected, *shown])
     return power, found
 
 
-def _gains(told: dict[int, float], first: int, others: float, spread: float) -> list[tuple[int, int, float, float]]:
+def _gains(
+    by_workers: dict[int, float], first: int, others: float, spread: float
+) -> list[tuple[int, int, float, float]]:
     """The evidence of one trial: (narrow, wide, log speed-up, its standard deviation)."""
-    narrow = min(told)
-    if narrow == first or len(told) > 1:
-        return [(narrow, wide, told[narrow] - log, OF_ITSELF) for wide, log in told.items() if wide > narrow]
-    return [(first, narrow, others - told[narrow], spread)]
+    narrow = min(by_workers)
+    if narrow == first or len(by_workers) > 1:
+        return [
+            (narrow, wide, by_workers[narrow] - log, OF_ITSELF) for wide, log in by_workers.items() if wide > narrow
+        ]
+    return [(first, narrow, others - by_workers[narrow], spread)]
 
 
 def _spread(logs: list[float], guess: Guess) -> float:

@@ -57,21 +57,21 @@ class OptunaSampler:
         optuna = need("optuna", extra="optuna")
         learns = self.sampler in LEARN.values()
         seed = state.fixed_rng(f"optuna:{job}" if learns else "optuna").getrandbits(32)
-        told = 0
+        known = 0
         with _quietly(optuna):
             sampler = _make(getattr(optuna.samplers, self.sampler), seed)
             study = optuna.create_study(sampler=sampler, direction=state.spec.direction)
             if learns:
-                told = _tell(optuna, study, state)
+                known = _add_trials(optuna, study, state)
             else:
                 for _ in state.jobs:
                     suggested(study.ask(), state.spec.space)
             config = suggested(study.ask(), state.spec.space)
-        return SampledConfig(config, f"proposed by Optuna's {self.sampler}{f' from {told} trials' if told else ''}")
+        return SampledConfig(config, f"proposed by Optuna's {self.sampler}{f' from {known} trials' if known else ''}")
 
 
 # -- the trials so far --------------------------------------------------------------------------------------------
-def _tell(optuna: Any, study: Any, state: RunView) -> int:
+def _add_trials(optuna: Any, study: Any, state: RunView) -> int:
     """Add all trials to the study; returns how many of them have settled."""
     space = state.spec.space
     kinds = {name: _distribution(optuna, param) for name, param in space.params.items() if param.width}

@@ -84,10 +84,10 @@ def run_all(
         )
 
 
-def run_to_max_steps(state: RunView, job: JobId, drawn: SampledConfig, which: str) -> Iterator[d.Decision]:
+def run_to_max_steps(state: RunView, job: JobId, sample: SampledConfig, which: str) -> Iterator[d.Decision]:
     """A new job, to max_steps."""
     spec = state.spec
-    yield d.AddJob(job=job, config=drawn.config, why=f"trial {which}, {drawn.origin}")
+    yield d.AddJob(job=job, config=sample.config, why=f"trial {which}, {sample.origin}")
     yield d.RunJob(
         job=job,
         until_step=spec.max_steps,

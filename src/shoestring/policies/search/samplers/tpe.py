@@ -49,9 +49,9 @@ def suggest(space: Space, good: Sequence[Row], others: Sequence[Row], rng: Rando
 
     params = list(space.params.values())
     liked, rest = Parzen(params, good), Parzen(params, others)
-    drawn = [_candidate(space, liked, rng) for _ in range(candidates)]
-    rows = np.array([row for _, row in drawn])
-    return drawn[int(np.argmax(liked.log_density(rows) - rest.log_density(rows)))][0]
+    sampled = [_candidate(space, liked, rng) for _ in range(candidates)]
+    rows = np.array([row for _, row in sampled])
+    return sampled[int(np.argmax(liked.log_density(rows) - rest.log_density(rows)))][0]
 
 
 def _candidate(space: Space, liked: Parzen, rng: Random) -> tuple[Config, Row]:

@@ -67,20 +67,20 @@ class _Observed:
         self._read = 0
 
     def catch_up(self, state: RunView) -> None:
-        rests, space = state.settled, state.spec.space
+        settled, space = state.settled, state.spec.space
         sign = 1.0 if state.spec.direction == "minimize" else -1.0
-        for order in range(self._read, len(rests)):
-            rest = rests[order]
-            if rest.status == "paused" and rest.step < rest.until_step:
+        for order in range(self._read, len(settled)):
+            entry = settled[order]
+            if entry.status == "paused" and entry.step < entry.until_step:
                 continue  # paused by another policy on its way: it will settle again
-            self._furthest[rest.job] = rest.until_step
-            row = as_row(space, state.jobs[rest.job].config)
-            value = math.nan if rest.value is None or rest.status in ("failed", "pruned") else sign * rest.value
+            self._furthest[entry.job] = entry.until_step
+            row = as_row(space, state.jobs[entry.job].config)
+            value = math.nan if entry.value is None or entry.status in ("failed", "pruned") else sign * entry.value
             if value < math.inf:
-                insort(self._at_step.setdefault(rest.until_step, []), (value, order, rest.job, row))
+                insort(self._at_step.setdefault(entry.until_step, []), (value, order, entry.job, row))
             else:
                 self._failed.append(row)
-        self._read = len(rests)
+        self._read = len(settled)
 
     def largest_step(self, enough: int) -> int | None:
         return max((step for step, ranked in self._at_step.items() if len(ranked) >= enough), default=None)

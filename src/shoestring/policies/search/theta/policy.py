@@ -34,12 +34,12 @@ def note_stage(job: Job, event: e.JobReported) -> Iterator[d.Decision]:
     if stage is None:
         return
     before = _stages(job)
-    stages = [(step, told) for step, told in before if step < event.step]
+    stages = [(step, value) for step, value in before if step < event.step]
     if not stages or stages[-1][1] != stage:
         stages.append((event.step, float(stage)))
     if stages[-1][0] == event.step or event.step < before[-1][0]:
-        told = " ".join(f"{step}:{value!r}" for step, value in stages)
-        yield d.TagJob(job=job.id, tags={STAGES: told}, why=f"stage {stage:g} begins at step {event.step}")
+        text = " ".join(f"{step}:{value!r}" for step, value in stages)
+        yield d.TagJob(job=job.id, tags={STAGES: text}, why=f"stage {stage:g} begins at step {event.step}")
 
 
 def boundaries(job: Job) -> tuple[int, ...]:
@@ -121,17 +121,17 @@ class Theta:
     # -- at theta --------------------------------------------------------------------------------------------------
     def _read_on(self, state: RunView, arrivals: Arrivals) -> Iterator[d.Decision]:
         """Rank the trials that settled since, and prune those with mcnt others ahead."""
-        rests = state.settled
-        while arrivals.read < len(rests):
-            order, rest = arrivals.read, rests[arrivals.read]
-            job = state.jobs[rest.job]
-            if job.status == "paused" and job.segment is not None and job.until_step == rest.until_step:
+        settled = state.settled
+        while arrivals.read < len(settled):
+            order, entry = arrivals.read, settled[arrivals.read]
+            job = state.jobs[entry.job]
+            if job.status == "paused" and job.segment is not None and job.until_step == entry.until_step:
                 return  # paused, and still saving: it is ranked once it has saved
             arrivals.read += 1
-            if not self._arrived(state.spec, rest, job):
+            if not self._arrived(state.spec, entry, job):
                 continue
             arrivals.count += 1
-            standing = yield from self._standing(state.spec, rest, job)
+            standing = yield from self._standing(state.spec, entry, job)
             insort(arrivals.leaders, (standing, order, job.id))
             if len(arrivals.leaders) > self.mcnt or standing == HOPELESS:
                 behind = state.jobs[arrivals.leaders.pop()[2]]
@@ -141,20 +141,20 @@ class Theta:
                         job=behind.id, why=f"pruned: {_prediction(behind)}, {better} predicted to end better"
                     )
 
-    def _arrived(self, spec: RunSpec, rest: Settled, job: Job) -> bool:
-        if rest.until_step != self.halt_step(spec):
+    def _arrived(self, spec: RunSpec, entry: Settled, job: Job) -> bool:
+        if entry.until_step != self.halt_step(spec):
             return False  # one of those that were promoted
-        if rest.status != "paused" or rest.step >= rest.until_step:
+        if entry.status != "paused" or entry.step >= entry.until_step:
             return True
         rested = job.tags.get(RESTED)
-        return isinstance(rested, int) and rest.step >= rested
+        return isinstance(rested, int) and entry.step >= rested
 
-    def _standing(self, spec: RunSpec, rest: Settled, job: Job) -> Generator[d.Decision, None, float]:
+    def _standing(self, spec: RunSpec, entry: Settled, job: Job) -> Generator[d.Decision, None, float]:
         """Its predicted final value, smaller is better."""
         if EXPECTED in job.tags:
             value = job.tags[EXPECTED]
         elif job.status == "finished":
-            value = rest.value
+            value = entry.value
         elif job.over:
             return HOPELESS
         else:

@@ -53,14 +53,14 @@ class TrimTunerSearch:
             yield from _run(state, config, WHOLE, {}, "given by the user, on all of the data")
         if any(name.startswith(TASK) for name in state.background_tasks) or self._has_lost_patience(state):
             return
-        asks = min(self._room(state), planned(state.spec) - len(state.jobs))
-        if asks > 0:
+        count = min(self._room(state), planned(state.spec) - len(state.jobs))
+        if count > 0:
             yield d.Think(
                 name=f"{TASK}{len(state.jobs)}@{state.now!r}",
                 question=task_name(suggest),
-                given=question_now(state, self.method, asks),
-                modelled_s=MODELLED_S * asks,
-                why=f"free slots for {asks} more trial{'' if asks == 1 else 's'}",
+                given=question_now(state, self.method, count),
+                modelled_s=MODELLED_S * count,
+                why=f"free slots for {count} more trial{'' if count == 1 else 's'}",
             )
 
     def _room(self, state: RunView) -> int:

@@ -28,7 +28,7 @@ _PRICED: tuple[Role, ...] = ("machine", "zone", "spot")
 Plain = dict[str, Any]
 
 
-def question_now(state: RunView, method: str, asks: int) -> Plain:
+def question_now(state: RunView, method: str, count: int) -> Plain:
     """All that is needed to suggest so many trials."""
     return {
         "problem": _problem(state.spec, method, free=_is_free(state)),
@@ -36,7 +36,7 @@ def question_now(state: RunView, method: str, asks: int) -> Plain:
         "observations": observed(state),
         "pending": [_run(job) for job in state.jobs.values() if job.wanted],
         "memory": remembered(state),
-        "asks": asks,
+        "asks": count,
     }
 
 
@@ -58,18 +58,18 @@ def remembered(state: RunView) -> Any:
 
 def _of_trial(state: RunView, job: Job) -> Iterator[Plain]:
     for fraction, snapshot in sorted(job.snapshots.items()):
-        told = {**_relevant(state.spec, snapshot.metrics), SECONDS: snapshot.seconds}
+        values = {**_relevant(state.spec, snapshot.metrics), SECONDS: snapshot.seconds}
         if job.seconds and job.usd is not None:
-            told[COST] = snapshot.seconds * job.usd / job.seconds
-        yield {**_run(job), "fraction": fraction, "told": told, "killed": False}
+            values[COST] = snapshot.seconds * job.usd / job.seconds
+        yield {**_run(job), "fraction": fraction, "told": values, "killed": False}
     if not job.over:
         return
-    told = _relevant(state.spec, job.latest) if job.status == "finished" else {}
+    values = _relevant(state.spec, job.latest) if job.status == "finished" else {}
     if job.status == "finished" and state.spec.metric is not None and math.isfinite(job.best):
-        told[state.spec.metric] = job.best
+        values[state.spec.metric] = job.best
     factor = _to_its_end(state.spec, job)
-    told |= {name: value * factor for name, value in ((SECONDS, job.seconds), (COST, job.usd)) if value is not None}
-    yield {**_run(job), "told": told, "killed": job.status == "pruned"}
+    values |= {name: value * factor for name, value in ((SECONDS, job.seconds), (COST, job.usd)) if value is not None}
+    yield {**_run(job), "told": values, "killed": job.status == "pruned"}
 
 
 def _to_its_end(spec: RunSpec, job: Job) -> float:
@@ -84,18 +84,18 @@ def _run(job: Job) -> Plain:
 def _relevant(spec: RunSpec, metrics: Metrics) -> Metrics:
     """The objective and the constrained metrics. Non-finite values are left out: missing is the same, and JSON lacks
     them."""
-    names = {spec.metric, *(limit.metric for limit in spec.constraints)}
+    names = {spec.metric, *(constraint.metric for constraint in spec.constraints)}
     return {name: value for name, value in metrics.items() if name in names and math.isfinite(value)}
 
 
 def _problem(spec: RunSpec, method: str, *, free: bool) -> Plain:
     """Where machines are free of charge, every trial satisfies a constraint on cost: it is left out."""
-    limits = [limit for limit in spec.constraints if not (free and limit.metric == COST)]
+    constraints = [constraint for constraint in spec.constraints if not (free and constraint.metric == COST)]
     return {
         "space": msgspec.to_builtins(spec.space),
         "metric": spec.metric,
         "minimize": spec.direction == "minimize",
-        "constraints": [msgspec.to_builtins(limit) for limit in limits],
+        "constraints": [msgspec.to_builtins(constraint) for constraint in constraints],
         "fractions": list(spec.fractions),
         "seed": spec.seed,
         "method": method,
@@ -116,8 +116,8 @@ def _prices(state: RunView) -> Plain | None:
         return None
     table: list[list[Value]] = []
     for values in product(*(_values(space.params[name]) for name in named)):
-        said: Config = {name: value for name, value in zip(named, values, strict=True) if value is not None}
-        usd = pinned_price(state, said)
+        named_values: Config = {name: value for name, value in zip(named, values, strict=True) if value is not None}
+        usd = pinned_price(state, named_values)
         if math.isfinite(usd):
             table.append([*values, usd])
     return {"names": named, "count": roles.get("count"), "usd_per_hour": table}

@@ -40,21 +40,21 @@ def optimizer_of(given: Any) -> Optimizer:
 
     problem = given["problem"]
     goal = {"minimize" if problem["minimize"] else "maximize": problem["metric"]}
-    limits = [msgspec.convert(limit, Constraint) for limit in problem["constraints"]]
+    constraints = [msgspec.convert(constraint, Constraint) for constraint in problem["constraints"]]
     optimizer = Optimizer(
         msgspec.convert(problem["space"], Space),
-        constraints=limits,
+        constraints=constraints,
         fractions=problem["fractions"],
         usd_per_hour=_price(given["prices"]),
         seed=problem["seed"],
         method=problem["method"],
         **goal,
     )
-    wanted = [SECONDS, *([] if problem["free"] else [COST]), *(limit.metric for limit in limits)]
+    wanted = [SECONDS, *([] if problem["free"] else [COST]), *(constraint.metric for constraint in constraints)]
     for seen in given["observations"]:
-        told = {name: seen["told"].get(name, math.nan) for name in wanted}
+        values = {name: seen["told"].get(name, math.nan) for name in wanted}
         objective = seen["told"].get(problem["metric"], math.nan)
-        optimizer.learn(Observation(seen["config"], seen["fraction"], objective, told, seen["killed"]))
+        optimizer.learn(Observation(seen["config"], seen["fraction"], objective, values, seen["killed"]))
     for run in given["pending"]:
         optimizer.expect(Suggestion(run["config"], run["fraction"]))
     if given["memory"] is not None:
