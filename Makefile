@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test test-all test-heavy bench bench-quick lint format clean
 
 help:
-	@echo "make demo       a real study on machines that are taken away, then the same at cloud scale (half a minute)"
+	@echo "make demo       a real study on machines that are preempted, then the same at cloud scale (half a minute)"
 	@echo "make test       set up and run the tests (minutes)"
 	@echo "make test-all   the heavy suites as well"
 	@echo "make bench      all benchmarks; make bench-quick for a two-minute look"

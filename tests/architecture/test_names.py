@@ -70,7 +70,14 @@ def test_no_public_class_name_stands_for_two_things() -> None:
 
 
 # -- names nobody needs ------------------------------------------------------------------------------------------------
-CALLED_BY_LIBRARIES = {"list_commands", "get_command", "redirect_request", "capture_signals", "sample_relative", "list_"}
+CALLED_BY_LIBRARIES = {
+    "list_commands",
+    "get_command",
+    "redirect_request",
+    "capture_signals",
+    "sample_relative",
+    "list_",
+}
 """Methods that click, urllib, uvicorn and Optuna look for, and a command whose name a decorator uses."""
 
 

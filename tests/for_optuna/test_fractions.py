@@ -1,4 +1,4 @@
-"""Trials on parts of the data: which they run on, and what is recommended from them."""
+"""Trials on data fractions: which they use, and what is recommended from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What finished trials tell the optimiser: values, limits, time and money, as far as they are known."""
+"""What the optimizer learns from finished trials: values, constraints, time and cost, as far as they are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sampler in whole studies: it learns, copes with what trials do, and keeps limits."""
+"""The sampler in whole studies: it learns, handles failed and pruned trials, and satisfies constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One study and several who work on it: trials under way, threads, workers on one storage, copies of the sampler."""
+"""One study with several workers: running trials, threads, processes on one storage, copies of the sampler."""
 
 from __future__ import annotations
 

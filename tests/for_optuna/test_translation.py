@@ -1,4 +1,4 @@
-"""Spaces of Optuna's for the optimiser: whatever it chooses is a value of Optuna's, and every such value is found."""
+"""Optuna spaces for the optimizer: every chosen value is a valid Optuna value, and every such value translates back."""
 
 from __future__ import annotations
 

@@ -244,8 +244,8 @@ OLD_JOURNAL = """
 "feasible":true}]}
 {"event":{"type":"SnapshotReported/1","at":519.0,"segment":"s3","job":"j2","step":0,"fraction":0.0625,\
 "metrics":{"loss":0.5}}}
-{"event":{"type":"TimerFired/1","at":520.0,"name":"deadline"},"decisions":[{"type":"WindDown/2","why":"the deadline is near",\
-"id":"18.0","reason":"deadline_reached"}]}
+{"event":{"type":"TimerFired/1","at":520.0,"name":"deadline"},"decisions":[{"type":"WindDown/2",\
+"why":"the deadline is near","id":"18.0","reason":"deadline_reached"}]}
 """
 
 

@@ -16,7 +16,7 @@ from shoestring.testing import user_code
 from shoestring.worker.subsampling import subsample
 from shoestring.world.live.clock import RunClock
 from shoestring.world.live.world import LiveWorld
-from tests import parts
+from tests import fractions as parts
 from tests.world.runs import spec
 from tests.world.scenes import SPOT, listing, market
 

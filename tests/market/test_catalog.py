@@ -1,4 +1,4 @@
-"""The catalogue: facts, choices, and help with wrong names."""
+"""The catalogue: properties, selection, and hints for wrong names."""
 
 import csv
 

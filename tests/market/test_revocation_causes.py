@@ -1,4 +1,4 @@
-"""Who is taken away when."""
+"""When machines are revoked."""
 
 import csv
 import gzip

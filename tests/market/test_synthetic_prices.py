@@ -1,4 +1,4 @@
-"""The embedded markets look like the real ones, and are the same every time."""
+"""The built-in markets resemble the real ones, and are reproducible."""
 
 import math
 from itertools import pairwise

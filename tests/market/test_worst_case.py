@@ -1,4 +1,4 @@
-"""What the guard reserves is never less than what the invoice can come to."""
+"""What the guard reserves is an upper bound of the invoice."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Made-up machines with known lives, some of them given back early."""
+"""Synthetic machines with known lifetimes, some of them released early."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ H = HOUR_S
 def machines(
     model: LifetimeModel, count: int, *, given_back_after_s: float = 12 * H, seed: int = 1, days: int = 20
 ) -> LifetimeRecords:
-    """Drawn from a model; each user loses interest at some time up to twice `given_back_after_s`."""
+    """Sampled from a model; each is released at a random time up to twice `given_back_after_s`."""
     rng = np.random.default_rng(seed)
     lifetimes = model.quantile(rng.random(count))
     stops = rng.uniform(0.0, 2 * given_back_after_s, count)

@@ -1,4 +1,4 @@
-"""Made-up markets for the tests of revocation models."""
+"""Synthetic markets for the tests of revocation models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curve models: one door for all of them, what each is good at, and how sure they are."""
+"""Curve models: their common interface, what each is good at, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def noisy(law, count: int, seed: int = 0, noise: float = 0.01) -> list[float]:
     return [law(step) + rng.gauss(0, noise) for step in range(1, count + 1)]
 
 
-def stretch_of(values: list[float]) -> CurveStage:
+def stage_of(values: list[float]) -> CurveStage:
     return CurveStage(np.arange(1.0, len(values) + 1), np.asarray(values))
 
 
@@ -147,19 +147,19 @@ def test_the_blend_gives_half_of_the_weight_to_laws_that_were_right_before() -> 
 
 
 def test_the_blend_stays_at_the_last_value_where_laws_were_wrong_before() -> None:
-    """It fell for 25 steps, and has risen since: what was foretold in the middle did not come true at all."""
+    """It fell for 25 steps, and has risen since: the prediction from the middle was entirely wrong."""
     values = noisy(lambda step: 1.0 / min(step, 25) + 0.01 * max(0, step - 25), 50, noise=1e-4)
-    assert laws_weight(stretch_of(values), 100.0) == 0.0
+    assert laws_weight(stage_of(values), 100.0) == 0.0
     assert curve_model().predict(range(1, 51), values, 100, "minimize").mean == values[-1]
 
 
 def test_a_change_smaller_than_the_noise_proves_nothing() -> None:
     values = noisy(lambda step: 0.5 - 1e-6 * step, 50, noise=0.1)
-    assert laws_weight(stretch_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
+    assert laws_weight(stage_of(values), 100.0) == pytest.approx(0.5, abs=0.25)
 
 
 def test_a_curve_too_short_to_check_gets_the_default_weight() -> None:
-    assert laws_weight(stretch_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
+    assert laws_weight(stage_of([1.0, 0.9, 0.8, 0.75, 0.7]), 50.0) == 0.5
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -170,7 +170,7 @@ def test_what_lies_further_ahead_is_less_certain(name: str) -> None:
 
 
 def test_nine_in_ten_ends_lie_within_two_deviations() -> None:
-    """Made-up curves of all laws and of many shapes, half of the way shown."""
+    """Synthetic curves of all laws and of many shapes, predicted from half of their steps."""
     rng, inside = random.Random(7), []
     for seed in range(120):
         low, scale, power = rng.uniform(0.05, 1), rng.uniform(0.1, 2), rng.uniform(0.2, 1.5)

@@ -1,4 +1,4 @@
-"""Stages of a curve: where the print says they begin, where the schedule says so, and what a model makes of them."""
+"""Stages of a curve: detected as printed, declared by the schedule, and their effect on a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def steps_of(values: list[float]) -> np.ndarray:
 
 
 def falls_twice(step: int) -> float:
-    """A learning rate that is lowered at step 30: the loss falls anew."""
+    """A learning rate that is lowered at step 30: the loss falls again."""
     return 1.0 + 1 / step if step < 30 else 0.2 + 0.5 / (step - 29) ** 0.5
 
 
@@ -62,7 +62,7 @@ def test_a_declared_boundary_halves_the_error_after_a_fall(name: str) -> None:
 
 
 def test_the_blend_trusts_the_laws_less_after_an_undeclared_fall() -> None:
-    """Before the fall the laws foretold something else: they have lost their say, and a boundary gives it back."""
+    """Before the fall the laws predicted something else: they lose their weight, and a boundary restores it."""
     values, end = [falls_twice(step) for step in range(1, 71)], falls_twice(100)
 
     def off(name: str, boundaries: tuple[int, ...] = ()) -> float:

@@ -1,4 +1,4 @@
-"""How long a job of a bag takes, from those that are done."""
+"""How long a job of a bag takes, from finished jobs."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_variance_for_wider_gangs_falls_with_the_gangs_observed() -> None:
 
 
 def test_the_spread_between_jobs_is_pooled_over_machines() -> None:
-    """A first gang after many jobs that were all alike need not be doubted as the very first job was."""
+    """A first gang after many similar jobs has a smaller variance than the very first job had."""
     run = bag(*[600.0] * 20, 350.0)
     paces = run.state.jobs["j20"].paces
     paces["small", 2] = paces.pop(("small", 1))

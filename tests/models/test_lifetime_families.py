@@ -1,4 +1,4 @@
-"""Every family of lifetime models keeps the laws of lifetimes, and answers what can be worked out by hand."""
+"""Every family of lifetime models satisfies the laws of survival analysis, and agrees with hand computations."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_two_phases_are_two_exponentials() -> None:
 
 
 def test_released_machines_are_censored() -> None:
-    """The textbook case: taken at 1, 3 and 4, given back at 2; at 3 two are at risk."""
+    """The textbook case: preempted at 1, 3 and 4, released at 2; at 3 two are at risk."""
     ages, alive = product_limit(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]))
     assert ages.tolist() == [1.0, 3.0, 4.0]
     np.testing.assert_allclose(alive, [0.75, 0.375, 0.0])

@@ -1,4 +1,4 @@
-"""Fitting finds the model that machines were drawn from, also where half of them were given back."""
+"""Fitting recovers the model that machines were sampled from, also where half of them are censored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_two_phases_are_recovered() -> None:
 
 
 def test_an_exponential_is_exposure_over_deaths() -> None:
-    """The one whose likelihood can be worked out on paper."""
+    """The one whose maximum likelihood has a closed form."""
     seen = machines(Exponential(scale_s=8 * H), 400)
     found = fit("exponential", seen)
     assert isinstance(found, Exponential)

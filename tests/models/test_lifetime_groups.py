@@ -1,4 +1,4 @@
-"""Kinds of machines are multiples of the pooled hazard, near 1 where little was seen; so are one's own machines."""
+"""Groups of machines have multiples of the pooled hazard, near 1 with little data; so have the user's own machines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BASE = Weibull(scale_s=60 * H, shape=0.6, limit_s=24 * H)
 
 
 def mixed(*kinds: tuple[str, str, float, int]) -> LifetimeRecords:
-    """Machines of several kinds: type, zone, how many times the hazard, how many."""
+    """Machines of several groups: type, zone, multiple of the hazard, number."""
     parts = []
     for seed, (machine, zone, multiplier, count) in enumerate(kinds):
         some = machines(scaled(BASE, multiplier), count, given_back_after_s=20 * H, seed=seed)

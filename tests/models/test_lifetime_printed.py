@@ -1,4 +1,4 @@
-"""The paper's model as printed: what it says of itself, what it comes to, and how it differs from the proper one."""
+"""The paper's model as printed: the paper's claims, its values, and how it differs from the proper distribution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_printed_cdf_begins_near_0_as_the_paper_says() -> None:
 
 
 def test_the_printed_cdf_is_not_a_cdf() -> None:
-    """Nearly all machines that reach 24 h are gone by 24 h 50, and none lives on: F should be 1 there and is not."""
+    """Nearly all machines that reach 24 h are gone by 24 h 50, and none is left: F should be 1 there and is not."""
     assert float(printed_cdf(24 * H, TYPICAL)) == pytest.approx(2 * 0.45, abs=1e-6)
     assert float(printed_cdf(24.83 * H, TYPICAL)) > 1.5
     assert float(printed_cdf(30 * H, TYPICAL)) > 100

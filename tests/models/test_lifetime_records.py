@@ -1,4 +1,4 @@
-"""Lifetimes come from CSV files and from journals, and what is wrong with a file is said with its line."""
+"""Lifetimes from CSV files and from journals; errors of a file name the line."""
 
 from __future__ import annotations
 

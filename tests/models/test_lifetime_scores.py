@@ -1,4 +1,4 @@
-"""Models are judged on machines they have not seen, and given-back machines count as alive there too."""
+"""Models are scored on held-out machines, and released machines are censored there too."""
 
 from __future__ import annotations
 

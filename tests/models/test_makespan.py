@@ -1,4 +1,4 @@
-"""Running times on machines that are taken away."""
+"""Running times on preemptible machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s, printed_makespan_at_age_s, printed_makespan_s, wasted_s
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 

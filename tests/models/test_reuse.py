@@ -10,7 +10,7 @@ from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s
 from shoestring.models.lifetimes.reuse import break_even_idle_s, printed_reuse_saves_s, reuse_saves_s, transition_points
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 TABLE = transition_points(LIVES, 120.0)

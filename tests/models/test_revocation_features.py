@@ -1,4 +1,4 @@
-"""What predictors are told of a market, worked out by hand."""
+"""The features of a market, computed by hand."""
 
 from __future__ import annotations
 

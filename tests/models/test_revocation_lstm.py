@@ -1,4 +1,4 @@
-"""RevPred and Tributary: Eq. 3 in both forms, and networks that say without torch what they say with it."""
+"""RevPred and Tributary: Eq. 3 in both forms, and networks that predict the same with and without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each predictor answers as it promises, and a saved one answers the same."""
+"""Each predictor gives its documented chances, and a saved one gives the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No predictor sees the future: with all later prices scrambled, every answer is the same to the last bit."""
+"""No predictor sees the future: with all later prices scrambled, every prediction is bit for bit the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Peeking:
 
 
 class Interpolating:
-    """The other control: it draws a line to the next record, as if the price could be seen coming."""
+    """The other control: it interpolates to the next record, as if the price were known beforehand."""
 
     def chance(self, queries: Queries, /) -> Floats:
         markets = queries.markets

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.scispot_portfolio import shares
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use, printed_job_usd
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 
 def test_machines_that_are_not_preempted_cost_their_price() -> None:
@@ -39,7 +39,7 @@ def test_a_job_longer_than_any_gang_lasts_has_an_infinite_price() -> None:
 
 
 def test_in_print_many_small_machines_look_as_safe_as_one() -> None:
-    """Per CPU the price is the same: in print the cheapest is whatever scales best, however many machines it takes."""
+    """Per CPU the price is the same: in print the cheapest is what scales best, however many machines it takes."""
     many, one = (lambda n, work: printed_job_usd(n, 1.0 / n, work, YOUNG_DIE_FIRST)), job_usd
     assert many(32, 0.99 * HOUR_S) < many(1, HOUR_S)
     assert one(32, 1.0 / 32, 0.99 * HOUR_S, YOUNG_DIE_FIRST) > 5 * one(1, 1.0, HOUR_S, YOUNG_DIE_FIRST)

@@ -1,4 +1,4 @@
-"""How long a step takes: the guess, what one trial tells about another, and how sure that is."""
+"""How long a step takes: the prior guess, what one trial tells about another, and the variance."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_it_is_the_posterior_of_one_large_normal_distribution(told: list[tuple[i
 
 
 def dense_answer(seen: dict[JobId, dict[tuple[str, int], Pace]], job: str, machine: Listing) -> tuple[float, float]:
-    """The same without any structure: the covariance of all paces with each other and with the one asked for."""
+    """The same without any structure: the covariance of all paces with each other and with the predicted one."""
     prior, by_name = SpeedPrior(), {each.offer.machine: each for each in ALL}
     middle = statistics.fmean(math.log(size_of(each, 1)) for each in ALL)
     points = [(j, by_name[where[0]], p) for j, paces in seen.items() for where, p in paces.items()]
@@ -189,7 +189,7 @@ def test_the_order_of_reports_does_not_matter() -> None:
 
 @dataclass(frozen=True)
 class Compares:
-    """Does what was kept from turn to turn say, to the bit, what counting every trial afresh says?"""
+    """Does the cached evidence equal, to the bit, a fresh count of every trial?"""
 
     seen: list[int]
     wants: ClassVar = frozenset({e.JobReported, e.SegmentEnded, e.LeaseEnded, e.CheckpointSaved})

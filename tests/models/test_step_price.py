@@ -1,4 +1,4 @@
-"""What a step costs on a machine that may be taken away, against a simulation of many stays."""
+"""What a step costs on a preemptible machine, against a simulation of many stays."""
 
 from __future__ import annotations
 

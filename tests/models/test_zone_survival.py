@@ -1,4 +1,4 @@
-"""Zones that have lasted go on lasting; records sharpen what priors say."""
+"""Zones that have lasted keep lasting; records refine the priors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be is said in words, with a way out."""
+"""Invalid input is an error with a hint."""
 
 from __future__ import annotations
 

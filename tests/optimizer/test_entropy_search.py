@@ -1,4 +1,4 @@
-"""Entropy search: against brute force where that is possible."""
+"""Entropy search: against brute force where possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shoestring.optimizer.acquisition.p_opt import information, information_afte
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.candidates import Rows
 from shoestring.optimizer.outcome_model import OutcomePosterior
-from tests.optimizer.believed import after, believed, printed
+from tests.optimizer.posteriors import after, believed, printed
 
 
 def two_rivals(posterior: OutcomePosterior) -> Rows:

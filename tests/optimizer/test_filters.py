@@ -1,4 +1,4 @@
-"""Filters: which runs the acquisition is computed of, and what they find."""
+"""Filters: for which runs the acquisition is computed, and what they find."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.filters.cmaes import ByCmaes, Cmaes
 from shoestring.optimizer.filters.direct import ByDirect, Cube
 from shoestring.optimizer.filters.filters import ByCea, ByRandom, Filter, LazyAcquisition, NoFilter, allowance
-from tests.optimizer.believed import believed
-from tests.optimizer.made_up import FRACTIONS
+from tests.optimizer.posteriors import believed
+from tests.optimizer.synthetic import FRACTIONS
 
 BELIEFS = believed()
 X = BELIEFS.history.candidates.x
@@ -19,7 +19,7 @@ LIMITED = [ByCea(0.1), ByRandom(0.1), ByCmaes(0.1), ByDirect(0.1)]
 
 
 def hill(rows: Rows, fraction: float) -> Numbers:
-    """Worth most at a corner of the space, on a quarter of the data."""
+    """Largest at a corner of the space, on a quarter of the data."""
     return np.exp(-((X[rows] - 1.0) ** 2).sum(axis=1) - abs(fraction - 0.25))
 
 

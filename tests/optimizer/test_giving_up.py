@@ -1,4 +1,4 @@
-"""Where a run is given up, and what that saves."""
+"""Where a run is ended early, and what that saves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoestring.space.constraints import ends, parse_all
 from shoestring.values import Config
-from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
+from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
 
 SLOWEST = 300.0
 """A third of the candidates takes so many times as long as in the table."""
@@ -21,7 +21,7 @@ def test_on_the_full_data_the_end_is_the_limit() -> None:
 
 @given(st.floats(1e-3, 1.0), st.floats(1e-3, 1e3), st.floats(0.61, 1.5))
 def test_a_feasible_run_is_not_ended_early_if_costs_shrink_as_assumed(s: float, limit: float, power: float) -> None:
-    """A whole run that just keeps the limit, and costs that fall with the data by any power from 0.61 on."""
+    """A full run that just satisfies the constraint, and costs that fall with the data by any power from 0.61 on."""
     assert limit * s**power <= ends(parse_all(f"cost <= {limit!r}"), s)["cost"]
 
 
@@ -38,7 +38,7 @@ def slow(config: Config) -> bool:
 
 
 def spent_until_good(give_up: bool, seed: int) -> float:
-    """What it costs until a good candidate that keeps the limit was measured."""
+    """What it costs until a good feasible candidate was measured."""
     one, bill = optimizer(seed=seed), 0.0
     for _ in range(60):
         suggestion = one.ask()

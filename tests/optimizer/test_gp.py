@@ -1,4 +1,4 @@
-"""The Gaussian process: slopes are exact, predictions those of a textbook, one more value is as good as a new start."""
+"""The Gaussian process: exact gradients, textbook predictions, and conditioning that equals a new fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoestring.optimizer.gp.process import GP
 
 FRACTIONS = np.array([1 / 60, 0.1, 0.25, 0.5, 1.0])
 FRAME = Frame(np.array([0, 1, 2, 2, 2]), trend=0.2, smallest=1 / 60)
-"""Two ranges, and a choice of three whose columns share a length."""
+"""Two ranges, and a choice of three whose columns share a length-scale."""
 
 
 def some_points(count: int, rng: np.random.Generator) -> RunPoints:
@@ -26,7 +26,7 @@ def some_shape(rng: np.random.Generator, spread: float = 0.5) -> KernelParameter
 
 
 def written_out(shape: KernelParameters, a: RunPoints, b: RunPoints) -> np.ndarray:
-    """The kernel, number by number, as it is printed in the notes of its module."""
+    """The kernel, entry by entry, as in the docstring of its module."""
     own = shape.theta[FRAME.parameters :]
     scale, slope, c, e, kappa, c0 = np.exp(own[0]), own[1], *np.exp(own[2:6])
     k = np.zeros((len(a), len(b)))

@@ -1,4 +1,4 @@
-"""Which candidate is the favourite, and when a prediction takes the place of a measurement."""
+"""Which candidate is the incumbent, and when a prediction replaces a measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoestring.optimizer.methods.trimtuner import TrimTuner
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.made_up import optimizer, run
+from tests.optimizer.synthetic import optimizer, run
 
 
 def believed(runs: int, **changes: object) -> Posteriors:
@@ -24,7 +24,7 @@ def believed(runs: int, **changes: object) -> Posteriors:
 
 
 def told_of_rates(**goal: object) -> Posteriors:
-    """Six runs, the better the smaller their rate, and a limit that hardly anything keeps."""
+    """Six runs, the better the smaller their rate, and a constraint that hardly any satisfies."""
     asked = optimizer(constraints="cost <= 0.0005", **goal)
     for _ in range(6):
         suggestion = asked.ask()
@@ -99,7 +99,7 @@ def test_a_candidate_measured_to_be_infeasible_is_not_recommended() -> None:
 
 
 def test_while_nothing_is_feasible_candidates_are_weighted_by_their_expected_value() -> None:
-    """Two kinds that are as likely to keep the limit, one of them good for nothing."""
+    """Two kinds that are equally likely to be feasible, one of them with a poor objective."""
     one = Optimizer({"x": ss.integer(0, 9)}, maximize="accuracy", constraints="cost <= 1", fractions=(1 / 4, 1.0))
     for x in range(0, 10, 3):
         one.tell(Suggestion({"x": x}, 1 / 4), accuracy=0.1 if x < 5 else 0.9, cost=0.25)

@@ -11,14 +11,14 @@ from shoestring.optimizer.candidates import listed
 from shoestring.optimizer.joint_model import deviation_after, influence
 from shoestring.optimizer.outcome_model import ERROR, OutcomeData, OutcomePosterior, Trend
 from shoestring.optimizer.transforms import Transform
-from tests.optimizer.believed import after, believed
+from tests.optimizer.posteriors import after, believed
 
 TARGETS = np.array([3, 50, 51, 200, 410])
 RUNS = [(7, 1 / 32), (50, 1 / 4), (410, 1.0)]
 
 
 def on_all_of_the_data(trend: Trend = ERROR) -> tuple[OutcomePosterior, np.ndarray, np.ndarray]:
-    """A belief from runs on all of the data, their places, and their values as the model sees them."""
+    """A posterior from full-data runs, their encoded configurations, and their transformed values."""
     space = {"a": ss.uniform(0.0, 1.0), "b": ss.uniform(0.0, 1.0)}
     rng = np.random.default_rng(1)
     configs = [{"a": float(a), "b": float(b)} for a, b in rng.random((14, 2))]

@@ -1,4 +1,4 @@
-"""An optimiser made anew from what another was told, expects and remembers goes on as that one would."""
+"""An optimizer restored from observations, pending runs and memory continues as the original would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.observations import Observation
-from tests.optimizer.made_up import optimizer, run
+from tests.optimizer.synthetic import optimizer, run
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

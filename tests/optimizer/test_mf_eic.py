@@ -1,4 +1,4 @@
-"""What a run is worth, and that the search for the best one leaves nothing out."""
+"""MF-EIc, and that the search for its maximum misses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoestring.optimizer.acquisition import mf_eic
 from shoestring.optimizer.acquisition.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
 from shoestring.optimizer.posterior import Posteriors
 from shoestring.space.constraints import LEAST_POWER
-from tests.optimizer.made_up import LIMIT_USD, optimizer, run, usd
+from tests.optimizer.synthetic import LIMIT_USD, optimizer, run, usd
 
 
 @given(mean=st.floats(-3, 3), deviation=st.floats(0.05, 3), best=st.floats(-3, 3))

@@ -1,4 +1,4 @@
-"""Ask and tell: it finds the feasible optimum for less, is the same every time, and says how sure it is."""
+"""Ask and tell: it finds the feasible optimum for less, is reproducible, and reports its uncertainty."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shoestring.optimizer.methods.trimtuner import MOST_SMALL_RUNS
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
+from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
 
 
 def asked(seed: int, method: str, runs: int, look: bool = False) -> list[Suggestion]:
-    """So many suggestions, each told; with somebody looking at the best in between or not."""
+    """So many suggestions, each told; with calls of `best` in between or not."""
     one = optimizer(seed=seed, method=method)
     found = []
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""When to stop asking, and that it is said why."""
+"""Stop conditions and their reasons."""
 
 from __future__ import annotations
 

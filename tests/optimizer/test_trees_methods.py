@@ -1,4 +1,4 @@
-"""Entropy search by trees: what joint samples give it that the trees of the paper do not have, and whole searches."""
+"""Entropy search by trees: what joint samples add to the trees of the paper, and whole searches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoestring.optimizer.methods.tree_entropy import PrintedTreePosteriors, Tre
 from shoestring.optimizer.observations import FULL, Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.made_up import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
+from tests.optimizer.synthetic import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
 
 METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
 
@@ -29,7 +29,7 @@ def told(runs: int, **changes: object) -> Optimizer:
 
 
 def gained(posteriors: Posteriors, fraction: float, roots: int) -> np.ndarray:
-    """What a run of each candidate on this fraction adds to what is known about the best on all of the data."""
+    """The information gain of a run of each candidate on this fraction, about the best at full size."""
     every = np.arange(len(posteriors.history.candidates))
     draws = posteriors.objective.draws(every[::5], 200, [1])
     return information_after(draws, every, fraction, gauss_hermite(roots)) - information(p_opt(draws.values))

@@ -18,9 +18,9 @@ from shoestring.policies.placement.on_demand import OnDemand
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
-from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.halving.successive import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
-from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
+from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.testing.story import SPEC
 
 SEARCHES = {

@@ -1,4 +1,4 @@
-"""Limits in the words of people."""
+"""Constraints as users write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines as parameters of a space: how they are written, what is refused, and how they meet the market of a run."""
+"""Machines as parameters of a space: how they are written, what is refused, and how the market of a run fills them."""
 
 from __future__ import annotations
 

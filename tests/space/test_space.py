@@ -63,7 +63,7 @@ parameters = st.one_of(
 
 @st.composite
 def spaces(draw):
-    """Any space: parameters of all kinds, some hanging on values of earlier ones."""
+    """Any space: parameters of all kinds, some conditional on values of earlier ones."""
     params = {}
     for index in range(draw(st.integers(0, 6))):
         param = draw(parameters)

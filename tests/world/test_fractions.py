@@ -18,7 +18,7 @@ from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.measured_table import MeasuredRun, table_workload
 from shoestring.world.sim.workload import SnapshotAt
 from shoestring.world.sim.world import SimWorld
-from tests import parts
+from tests import fractions as parts
 from tests.world.runs import events_of, opening, simulate, simulated_world
 from tests.world.scenes import SPOT, Scene, dies_at_age, ended, listing, market, reported, saved, started, workload
 

@@ -56,7 +56,7 @@ command again to resume. Without a NAME, commands use the most recently active r
 \b
 Exit codes
     0  success
-    1  a bug in shoestring or in a policy: the run is parked, nothing on record is lost
+    1  a bug in shoestring or in a policy: the run has failed, nothing on record is lost
     2  bad input, or a run that ended without a result: the message says what is wrong and how to fix it
   130  interrupted: trials are saved, the run is paused; the same command resumes it
 """

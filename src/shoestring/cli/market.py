@@ -81,7 +81,7 @@ def fit(
       shoestring market fit prices.csv -o model.json
       shoestring market fit prices.csv -o model.json --until 2016-04-01 --model logistic
     """
-    from shoestring.analysis.revocation_training import read_markets, trained_span, save, trained
+    from shoestring.analysis.revocation_training import read_markets, save, trained, trained_span
 
     markets = read_markets(prices, _split(machines), _split(zones))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
@@ -89,7 +89,7 @@ def fit(
     click.echo(
         f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them preempted"
     )
-    click.echo(f"prices from {said_span(saved)}; saved to {output}")
+    click.echo(f"prices from {trained_span(saved)}; saved to {output}")
     next_commands(f"shoestring market show {prices} --model {output}", f"shoestring market eval {prices}")
 
 
@@ -137,7 +137,7 @@ def show(
         return
     _show_markets(rows, now, within)
     if saved is not None:
-        click.echo(f"probabilities by {saved.name}, trained on {said_span(saved)}{_seen(saved, now)}")
+        click.echo(f"probabilities by {saved.name}, trained on {trained_span(saved)}{_seen(saved, now)}")
     if plot is not None:
         click.echo(f"plotted {rows[0].offer} to {plot}")
 
@@ -175,7 +175,7 @@ def evaluate(
       shoestring market eval prices.csv
       shoestring market eval prices.csv --models trees --windows 5 --json
     """
-    from shoestring.analysis.revocation_training import score_models, read_markets
+    from shoestring.analysis.revocation_training import read_markets, score_models
 
     known = read_markets(prices, _split(machines), _split(zones))
     options = {"count": windows, "examples": examples, "questions": questions, "seed": seed}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.policies.search.limits.judge import JudgeTrials
+from shoestring.policies.search.constraints.judge import JudgeTrials
 from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
 from shoestring.recipes.elastic import (
     elastic_grid,

@@ -24,7 +24,7 @@ from shoestring.policies.placement.spottune.as_printed import AsPrinted
 from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
-from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.halving.successive import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER
 from shoestring.recipes.options.checkpointing import checkpointing_policies

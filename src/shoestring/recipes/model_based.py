@@ -12,7 +12,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.run_to_completion import Sampled
-from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
+from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.recipes.classic import bundle, halving_options, require_metric
 from shoestring.recipes.options.parse import Options
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.policies.search.limits.stop_at_limit import PruneAtConstraints
+from shoestring.policies.search.constraints.stop_early import PruneAtConstraints
 from shoestring.policies.search.trimtuner.policy import TrimTunerSearch
 from shoestring.recipes.classic import bundle, require_metric
 from shoestring.recipes.options.parse import Options

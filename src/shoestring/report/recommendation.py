@@ -15,7 +15,7 @@ from shoestring.kernel.records import Job
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.judge import measured
+from shoestring.policies.search.constraints.judge import measured
 from shoestring.policies.search.trimtuner.problem import observed, remembered
 from shoestring.policies.search.trimtuner.suggest import optimizer_of
 from shoestring.space.constraints import COST, SECONDS, Constraint

@@ -63,10 +63,10 @@ def _rounded(seconds: float) -> str:
 
 def _waiting_for(state: RunState) -> str:
     """What a run without a running trial is waiting for."""
-    if state.phase != "running" and not state.concluded:
-        return f"ending: {state.ending}"
-    if state.segments or not state.waiting:
+    if state.concluded or (state.phase == "running" and (state.segments or not state.waiting)):
         return ""
+    if state.phase != "running":
+        return f"ending: {state.ending}"
     pending = sum(lease.granted_at is None for lease in state.leases.values())
     return f"waiting for {_count(pending, 'machine')}" if pending else "waiting for a machine"
 

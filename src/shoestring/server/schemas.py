@@ -125,8 +125,7 @@ class Run(Struct, kw_only=True):
     id: Name
     mode: Mode
     status: ServiceStatus
-    """For scripts: `completed`, `cancelled`, `out_of_budget` and `deadline_reached` are final, `paused` and `failed` may
-    be resumed."""
+    """For scripts. `completed`, `cancelled`, `out_of_budget` and `deadline_reached` are final."""
     phase: ServicePhase
     """What `status` was called before it had words for every end: all of them are `concluded` here."""
     submitted_at: float | None

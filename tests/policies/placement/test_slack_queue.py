@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from shoestring.policies.placement.slack.per_trial import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
-from shoestring.policies.placement.slack.trial_slack import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.testing.story import SPEC, Story, story
 
 TWO_PLACES = replace(SPEC, max_machines=2, trials=4)

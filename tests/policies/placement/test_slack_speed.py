@@ -9,9 +9,9 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
+from shoestring.policies.placement.slack.per_trial import SlackContext, slack_of
 from shoestring.policies.placement.slack.policy import WATCH, Slack
 from shoestring.policies.placement.slack.speed import SlackSpeeds, own_paces
-from shoestring.policies.placement.slack.trial_slack import SlackContext, slack_of
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
 HOUR = 3600.0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shoestring.kernel import decisions as d
 from shoestring.policies.search.halving.hyperband import Hyperband, apportion, bracket_size, bracket_steps
 from shoestring.policies.search.halving.rungs import rung_steps
-from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.halving.successive import SuccessiveHalving
 from tests.policies.search.studies import finish, play_out, running, searched, statuses, study
 
 

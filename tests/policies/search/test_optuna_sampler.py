@@ -18,10 +18,10 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.spec import RunSpec
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
-from shoestring.policies.search.halving.successive_halving import SuccessiveHalving
+from shoestring.policies.search.halving.successive import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import RandomSearch, Sampled
+from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.policies.search.samplers.optuna import OptunaSampler, _add_trials, _quietly
-from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.space.space import Float, Int
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, Story

@@ -16,8 +16,8 @@ from shoestring.kernel import decisions as d
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.run_to_completion import Sampled
+from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.policies.search.samplers.tpe import MOST_GOOD, MOST_OTHERS, as_row, evenly, good_count, suggest
-from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.space.space import Space, choice, constant, integer, log, uniform
 from tests.policies.search.studies import finish, play_out, running, statuses, study
 from tests.space.test_space import spaces

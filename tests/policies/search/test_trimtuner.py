@@ -18,7 +18,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.judge import ENDED
+from shoestring.policies.search.constraints.judge import ENDED
 from shoestring.policies.search.trimtuner.problem import MEMORY, observed
 from shoestring.space.constraints import Constraint
 from shoestring.storage.journal.memory import MemoryJournal

@@ -6,8 +6,8 @@ random (the default), tpe (our own, as in the recipe of that name), optuna:NAME 
 from __future__ import annotations
 
 from shoestring.errors import SpecError
+from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Sampler
-from shoestring.policies.search.samplers.tpe_sampler import TpeSampler
 from shoestring.recipes.options.parse import Options
 from shoestring.values import did_you_mean
 

@@ -88,6 +88,6 @@ def _being_tried(state: RunView) -> set[Where]:
 
 def _why(prospect: Prospect, *, trial: bool) -> str:
     if trial:
-        hoped = f"${prospect.hoped_usd:.3g} if jobs are fast there"
+        hoped = f"${prospect.optimistic_usd:.3g} if jobs are fast there"
         return f"worth a try: ${prospect.expected_usd:.3g} per job expected, {hoped}"
     return f"${prospect.expected_usd:.3g} per job expected, preemptions included"

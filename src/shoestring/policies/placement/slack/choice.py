@@ -19,9 +19,9 @@ from shoestring.policies.placement.slack.guarantee import (
     Switching,
     guarded,
 )
+from shoestring.policies.placement.slack.per_trial import SlackContext, TrialSlack
 from shoestring.policies.placement.slack.queue import places_of
 from shoestring.policies.placement.slack.spot_market import SpotMarket, programme_for
-from shoestring.policies.placement.slack.trial_slack import SlackContext, TrialSlack
 from shoestring.policies.placement.slack.zones import Quote, best_quote, moving_pays
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from shoestring.policies.placement.slack.guarantee import (
     may_start_on_spot,
 )
 from shoestring.policies.placement.slack.on_demand_fallback import cheapest_steps
-from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
-from shoestring.policies.placement.slack.trial_slack import (
+from shoestring.policies.placement.slack.per_trial import (
     LOOK_S,
     SETUP_S,
     UNTIMED,
@@ -43,6 +42,7 @@ from shoestring.policies.placement.slack.trial_slack import (
     slack_of,
     work_at_most_s,
 )
+from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
 from shoestring.units import show_duration
 
 WATCH = "slack"

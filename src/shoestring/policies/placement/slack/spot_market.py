@@ -12,7 +12,7 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.facts import RETRY_AFTER_S, per_slot
 from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, solve
 from shoestring.policies.placement.slack.guarantee import Switching
-from shoestring.policies.placement.slack.trial_slack import SETUP_S, SlackContext, TrialSlack
+from shoestring.policies.placement.slack.per_trial import SETUP_S, SlackContext, TrialSlack
 from shoestring.policies.placement.slack.zones import Quote, best_quote, horizon_h, usd_per_useful_hour
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What is believed of one quantity: scales, trends in the data, and runs that were ended before their end."""
+"""The posterior of one outcome: transforms, trends in the data fraction, and censored runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own method: its kernels, its first runs, its recommendations."""
+"""The paper's own method: its kernels, its initial design, its recommendations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.believed import believed, printed
-from tests.optimizer.made_up import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
+from tests.optimizer.posteriors import believed, printed
+from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
 
 OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 

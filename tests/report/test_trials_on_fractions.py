@@ -10,7 +10,7 @@ import pytest
 from shoestring.report.export import as_text
 from shoestring.report.study import Study
 from shoestring.world.sim.workload import SnapshotAt
-from tests import parts
+from tests import fractions as parts
 from tests.world.runs import simulate, simulated_world
 
 

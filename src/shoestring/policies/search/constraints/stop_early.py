@@ -16,8 +16,8 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.judge import ENDED, verdict_on
-from shoestring.policies.search.limits.trial_cost import TrialCost, cost_so_far, usd_per_hour
+from shoestring.policies.search.constraints.judge import ENDED, verdict_on
+from shoestring.policies.search.constraints.trial_cost import TrialCost, cost_so_far, usd_per_hour
 from shoestring.space.constraints import COST, SECONDS, ends
 from shoestring.units import show_duration, show_usd
 

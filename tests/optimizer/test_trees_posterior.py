@@ -1,4 +1,4 @@
-"""What trees believe: trends are followed, doubts are honest, runs are seen together, one more moves what is near."""
+"""The posterior by trees: extrapolated trends, calibrated variances, joint runs, and updates near a new run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def level(rows: np.ndarray, fraction: float | np.ndarray) -> np.ndarray:
 
 
 def told(rows: list[int], fractions: list[float], noise: float = 0.0, killed: int = 0) -> OutcomeData:
-    """The last `killed` of them were ended before their end."""
+    """The last `killed` of them were ended early."""
     at, s = np.array(rows, dtype=np.intp), np.array(fractions)
     levels = level(at, s) + noise * np.random.default_rng(0).standard_normal(len(at))
     return OutcomeData(at, np.log(s), levels, np.arange(len(at)) >= len(at) - killed)

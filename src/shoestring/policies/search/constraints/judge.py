@@ -16,7 +16,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.limits.trial_cost import TrialCost, cost_so_far
+from shoestring.policies.search.constraints.trial_cost import TrialCost, cost_so_far
 from shoestring.space.constraints import COST, SECONDS, Constraint
 from shoestring.units import show_duration, show_usd
 

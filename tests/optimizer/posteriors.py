@@ -1,4 +1,4 @@
-"""Beliefs of the made-up table after some runs, and what they would be after one more."""
+"""Posteriors of the synthetic table after some runs, and after one more."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shoestring.optimizer.as_printed.gp import PrintedPosteriors
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.made_up import FRACTIONS, optimizer, run
+from tests.optimizer.synthetic import FRACTIONS, optimizer, run
 
 
 def believed(runs: int = 12, kind: type[Posteriors] = Posteriors, **changes: object) -> Posteriors:
-    """After this many runs of configurations and fractions sampled at random."""
+    """After this many runs of random configurations and fractions."""
     asked = optimizer(**changes)
     configs = asked._history().candidates.configs
     rng = np.random.default_rng(3)
@@ -29,7 +29,7 @@ def printed(runs: int = 12, **changes: object) -> Posteriors:
 
 
 def after(posterior: OutcomePosterior, row: int, fraction: float, surprise: float) -> OutcomePosterior:
-    """The same belief, told that a run of this row measured so many deviations more than expected."""
+    """The same posterior, conditioned on a run of this row that measured so many deviations more than expected."""
     process, x = posterior._gp, posterior._candidates.x
     here = process.slice(process.near(x[[row]]), fraction)
     value = float(here.mean[0]) + surprise * math.sqrt(float(here.variance[0]) + here.noise)

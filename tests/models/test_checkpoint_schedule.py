@@ -1,4 +1,4 @@
-"""The programme that says when to save."""
+"""The checkpoint schedule."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from shoestring.models.lifetimes.checkpoint_schedule import CheckpointSchedule, 
 from shoestring.models.lifetimes.families import Exponential
 from shoestring.models.lifetimes.makespan import makespan_s
 from shoestring.models.lifetimes.survival_table import SurvivalTable
-from tests.models.lives import HOUR_S, YOUNG_DIE_FIRST, life_s
+from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 LIVES = SurvivalTable.of(YOUNG_DIE_FIRST, until_s=24 * HOUR_S)
 COSTS = Costs(save_s=60.0, restart_s=120.0)
 DAY = solve(LIVES, 12 * HOUR_S, COSTS)
 
 
-def played_s(rng: np.random.Generator, programme: CheckpointSchedule, work_s: float, age_s: float) -> float:
-    """One job by the programme, on machines that live as long as they happen to."""
-    costs, passed_s, left_s = programme.costs, 0.0, work_s
+def simulated_s(rng: np.random.Generator, schedule: CheckpointSchedule, work_s: float, age_s: float) -> float:
+    """One simulated job by the schedule, on machines with random lifetimes."""
+    costs, passed_s, left_s = schedule.costs, 0.0, work_s
     end_s = life_s(rng, older_than_s=age_s)
     while left_s > 1e-6:
-        ahead_s = programme.next_save_s(left_s, age_s)
+        ahead_s = schedule.next_save_s(left_s, age_s)
         if ahead_s is None:
             passed_s += costs.restart_s
             age_s, end_s = 0.0, life_s(rng)
@@ -68,7 +68,7 @@ def saves_s(schedule: CheckpointSchedule, work_s: float, age_s: float = 0.0) -> 
 @pytest.mark.parametrize(("work_h", "age_h"), [(12.0, 0.0), (6.0, 8.0), (6.0, 21.0), (1.0, 0.0)])
 def test_the_expected_time_is_the_mean_of_many_simulated_jobs(work_h: float, age_h: float) -> None:
     rng = np.random.default_rng(3)
-    jobs = [played_s(rng, DAY, work_h * HOUR_S, age_h * HOUR_S) for _ in range(3000)]
+    jobs = [simulated_s(rng, DAY, work_h * HOUR_S, age_h * HOUR_S) for _ in range(3000)]
     error = 4 * np.std(jobs) / np.sqrt(len(jobs)) + 60.0
     assert DAY.seconds(work_h * HOUR_S, age_h * HOUR_S) == pytest.approx(np.mean(jobs), abs=error)
 
@@ -77,9 +77,9 @@ def test_the_expected_time_is_the_mean_of_many_simulated_jobs(work_h: float, age
 @settings(max_examples=25, deadline=None)
 def test_without_memory_no_fixed_interval_is_better(mean_h: float, every_h: float) -> None:
     lifetimes = SurvivalTable.of(Exponential(scale_s=mean_h * HOUR_S), until_s=24 * HOUR_S)
-    programme = solve(lifetimes, 4 * HOUR_S, COSTS)
-    every_s = round(every_h * HOUR_S / programme.quantum_s) * programme.quantum_s or programme.quantum_s
-    assert programme.seconds(4 * HOUR_S) <= fixed_interval_s(lifetimes, 4 * HOUR_S, every_s, COSTS) * 1.002
+    schedule = solve(lifetimes, 4 * HOUR_S, COSTS)
+    every_s = round(every_h * HOUR_S / schedule.quantum_s) * schedule.quantum_s or schedule.quantum_s
+    assert schedule.seconds(4 * HOUR_S) <= fixed_interval_s(lifetimes, 4 * HOUR_S, every_s, COSTS) * 1.002
 
 
 def test_without_memory_the_interval_is_about_that_of_young_and_daly() -> None:
@@ -116,9 +116,9 @@ def test_saving_is_never_worse_than_starting_from_scratch(work_h: float, age_h: 
 @given(save_s=st.floats(0, 900), restart_s=st.floats(0, 900), work_h=st.floats(0.1, 30))
 @settings(max_examples=15, deadline=None)
 def test_the_work_itself_is_a_lower_bound_of_the_time(save_s: float, restart_s: float, work_h: float) -> None:
-    programme = solve(LIVES, work_h * HOUR_S, Costs(save_s, restart_s))
-    rows = np.arange(len(programme.expected_s))[:, None] * programme.quantum_s
-    assert (programme.expected_s >= rows - 1e-6).all()
+    schedule = solve(LIVES, work_h * HOUR_S, Costs(save_s, restart_s))
+    rows = np.arange(len(schedule.expected_s))[:, None] * schedule.quantum_s
+    assert (schedule.expected_s >= rows - 1e-6).all()
 
 
 def test_a_job_longer_than_any_lifetime_is_still_done() -> None:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
-from shoestring.policies.search.limits.judge import ENDED, JudgeTrials
-from shoestring.policies.search.limits.stop_at_limit import LEEWAY_S, PruneAtConstraints
+from shoestring.policies.search.constraints.judge import ENDED, JudgeTrials
+from shoestring.policies.search.constraints.stop_early import LEEWAY_S, PruneAtConstraints
 from shoestring.space.constraints import parse_all
 from shoestring.testing.story import SPEC, SPOT_USD_PER_HOUR, Story, story
 

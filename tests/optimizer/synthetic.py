@@ -1,4 +1,4 @@
-"""A made-up table: a network on machines of several sizes, whose error falls with the data and whose time grows."""
+"""A synthetic table: a network on machines of several sizes, whose error falls with the data and whose time grows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def quality(config: Config) -> float:
 
 
 def spent_until_good(optimizer: Optimizer, share: float = 0.99, budget_usd: float = 1.0) -> float:
-    """What was spent when the recommendation came to stay at this share of the feasible optimum."""
+    """What was spent when the recommendation first stayed at this share of the feasible optimum."""
     from shoestring.space.space import from_plain
 
     optimum = max(map(quality, from_plain(SPACE).grid(10)))

@@ -1,4 +1,4 @@
-"""The first runs: spread over the space, and more of them while they all come to the same."""
+"""The initial design: spread over the space, and repeated while all objectives are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lives of machines, for what is built on lifetime models."""
+"""Lifetimes of machines, for tests of what is built on lifetime models."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ YOUNG_DIE_FIRST = Weibull(scale_s=197 * HOUR_S, shape=0.33, limit_s=24 * HOUR_S)
 
 
 def life_s(rng: np.random.Generator, older_than_s: float = 0.0) -> float:
-    """How old one such machine gets that has reached an age: drawn here, so that tests do not ask what they test."""
+    """The lifetime of one such machine that has reached an age: sampled here, independently of the code under test."""
     lived = (older_than_s / YOUNG_DIE_FIRST.scale_s) ** YOUNG_DIE_FIRST.shape + rng.exponential()
     return min(YOUNG_DIE_FIRST.scale_s * lived ** (1 / YOUNG_DIE_FIRST.shape), YOUNG_DIE_FIRST.limit_s or math.inf)

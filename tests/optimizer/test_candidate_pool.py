@@ -1,4 +1,4 @@
-"""Spaces too large to be looked at whole: drawn from anew at every turn, with what was run always among the draw."""
+"""Spaces too large to be used whole: sampled anew at every turn, with what was run always in the sample."""
 
 from __future__ import annotations
 
