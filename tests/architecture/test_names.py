@@ -1,4 +1,4 @@
-"""The tree stays one that a stranger can walk: rooms with a role, one name for one thing, nothing that only tests use."""
+"""The tree stays walkable: rooms with a role, one name for one thing, nothing that only tests use."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def ran(prompt: Prompt) -> Prompt:
 
 def test_status_is_one_line_per_run_or_json(ran: Prompt) -> None:
     text = ran("status").output
-    assert "spec-simulated: concluded · 12/12 · best" in text
+    assert "spec-simulated: completed · 12/12 · best" in text
     told = json.loads(ran("status", "spec-simulated", "--json").stdout)
     assert told["status"] == "completed"
     assert "trials" not in told

@@ -175,7 +175,7 @@ def test_stop_ends_a_run_without_a_controller(prompt: Prompt) -> None:
     running.kill()
     running.wait()
     assert prompt("stop").exit_code == 0
-    assert study.refresh().status == "completed"
+    assert study.refresh().status == "cancelled"
     assert not study.state.leases
 
 

@@ -65,7 +65,7 @@ def test_a_file_is_submitted_and_waited_for(serving: Serving) -> None:
     spec.write_text("command: echo {x}\nover:\n  x: [1, 2, 3]\nbudget: 5\n")
     words = ("submit", str(spec), "--to", f"http://127.0.0.1:{serving.port}")
     done = shoestring(*words, "--wait", token=serving.token)
-    assert (done.exit_code, done.output.startswith("three: concluded · 3/3")) == (0, True), done.output
+    assert (done.exit_code, done.output.startswith("three: completed · 3/3")) == (0, True), done.output
     again = shoestring(*words, "--json", token=serving.token)
     assert json.loads(again.output)["status"] == "completed"
     simulated = shoestring(*words, "--simulate", "--name", "other", token=serving.token)
@@ -77,7 +77,7 @@ def test_the_rows_of_a_table_beside_the_file_are_sent_along(serving: Serving, tm
     spec = tmp_path / "rows.yaml"
     spec.write_text("command: echo {x}\ntable: rows.csv\n")
     done = shoestring("submit", str(spec), "--to", f"http://127.0.0.1:{serving.port}", "--wait", token=serving.token)
-    assert (done.exit_code, done.output.startswith("rows: concluded · 2/2")) == (0, True), done.output
+    assert (done.exit_code, done.output.startswith("rows: completed · 2/2")) == (0, True), done.output
 
 
 @pytest.mark.parametrize(

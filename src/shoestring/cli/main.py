@@ -27,12 +27,10 @@ COMMANDS = (
     "market",
     "lifetimes",
 )
-"""In the order in which a newcomer meets them. Each has a module of its name in this package, or one in `_MODULES`."""
+"""In the order in which a newcomer meets them. Each has a module of its name in this package."""
 
-FORMER = ("tell",)
-"""Commands under a former name: still accepted, not shown in help."""
-
-_MODULES = {"report-metric": "tell"}
+FORMER = {"tell": "report-metric"}
+"""Former names of commands: still accepted, not shown in help."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -69,9 +67,10 @@ class Shoestring(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in (*COMMANDS, *FORMER):
+        name = FORMER.get(name, name)
+        if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"shoestring.cli.{_MODULES.get(name, name)}").command
+        command: click.Command = import_module(f"shoestring.cli.{name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
