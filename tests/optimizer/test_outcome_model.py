@@ -72,8 +72,8 @@ def test_a_censored_value_gives_the_distribution_truncated_at_the_bound(
     if told is None:
         assert rest.mean() == pytest.approx(mean, abs=0.01 * deviation)
         return
-    value, variance = told
-    weight = variance / (variance + variance)
+    value, extra = told
+    weight = variance / (variance + extra)
     assert mean + weight * (value - mean) == pytest.approx(rest.mean(), rel=1e-3, abs=1e-3)
     assert (1 - weight) * variance == pytest.approx(rest.var(), rel=1e-2, abs=1e-4)
 

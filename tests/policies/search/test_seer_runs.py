@@ -96,7 +96,7 @@ def test_the_random_studies_are_eventful() -> None:
         seen["revoked"] += state.revocations > 0
         seen["more than one width"] += len(widths_given(journal)) > 1
         seen["out of time"] += "deadline" in state.ending
-        seen["last stage"] += "it was the last" in state.ending
+        seen["last stage"] += "the last, is over" in state.ending
         seen["all over early"] += "all remaining trials have finished" in state.ending
     assert all(count >= 5 for count in seen.values()), seen
     assert len(seen) == 6
