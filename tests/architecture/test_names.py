@@ -69,7 +69,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
     assert not twice
 
 
-# -- names nobody needs ------------------------------------------------------------------------------------------------
+# -- unused names ------------------------------------------------------------------------------------------------------
 CALLED_BY_LIBRARIES = {
     "list_commands",
     "get_command",

@@ -65,7 +65,7 @@ def test_a_fixed_cluster_is_busy_and_keeps_to_budget_and_deadline(name, cell):
 
 @pytest.mark.parametrize("name", ELASTIC)
 @pytest.mark.parametrize("cell", [Cell(15, 240), Cell(60, 960)], ids=str)
-def test_whoever_changes_widths_is_busy_and_keeps_to_budget_and_deadline_too(name, cell):
+def test_a_contestant_that_changes_widths_is_busy_and_stays_within_budget_and_deadline(name, cell):
     came, state, _ = play(made_task(), cell, name, CONTESTANTS[name].setting(cell), 0)
     assert not came.overran
     assert state.spent_usd <= cell.budget_usd
@@ -80,7 +80,7 @@ def test_the_speedup_of_a_machine_is_learned_from_trials_that_were_widened():
     assert wide.speedup_error < narrow.speedup_error
 
 
-def test_on_spot_machines_the_same_dollars_buy_more_and_some_are_taken_away():
+def test_on_spot_machines_the_same_dollars_buy_more_and_some_are_preempted():
     cell = Cell(30, 480)
     kept, _, _ = play(made_task(), cell, "asha", Setting("asha", machines=4), 0)
     came, state, _ = play(made_task(), cell, "asha", Setting("asha", machines=12), 0, spot=True)
@@ -172,7 +172,7 @@ def test_a_baseline_that_starves_is_named():
 
 
 @pytest.mark.parametrize("name", CONTESTANTS)
-def test_nobody_may_leave_half_of_the_machines_idle_or_half_of_the_money_unspent(name):
+def test_no_contestant_may_leave_half_of_the_machines_idle_or_half_of_the_money_unspent(name):
     halves = [outcome(name, 0.5, busy=0.55), outcome(name, 0.5, spent_share=0.55)]
     assert [len(starving([half])) for half in halves] == [1, 1]
 
@@ -205,7 +205,7 @@ def test_without_the_tables_the_benchmark_is_skipped_and_says_so(monkeypatch, tm
         (["--cells", "15:60:90"], "minutes:slot-minutes"),
     ],
 )
-def test_what_cannot_be_asked_for_is_said(monkeypatch, tmp_path, words, said):
+def test_an_impossible_request_is_refused_with_a_reason(monkeypatch, tmp_path, words, said):
     monkeypatch.setattr(sys, "argv", ["seer", *words])
     monkeypatch.setenv("SHOESTRING_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match=said):

@@ -60,7 +60,7 @@ def outcome(name: str, usd: float, market: str = "2016", theta: float = WHOLE, *
 
 # -- studies -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", CONTESTANTS | PROPOSED)
-def test_everybody_finishes_and_keeps_the_best(name: str) -> None:
+def test_every_contestant_finishes_and_keeps_the_best(name: str) -> None:
     came = play(bout(name), TASK, BOOK)
     assert not came.unfinished
     assert came.best_first
@@ -74,7 +74,7 @@ def test_training_all_to_the_end_costs_more() -> None:
     assert part.usd < whole.usd
 
 
-def test_whoever_knows_the_future_pays_less_and_trains_for_nothing_where_it_can() -> None:
+def test_an_oracle_of_prices_pays_less_and_trains_on_refunded_hours_where_it_can() -> None:
     knows, plain = (play(bout(name), TASK, BOOK) for name in (ORACLE, PLAIN))
     assert knows.usd < plain.usd
     assert knows.free > plain.free

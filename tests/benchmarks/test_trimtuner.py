@@ -129,7 +129,7 @@ def test_a_run_is_killed_at_the_limit_and_charged_the_limit() -> None:
     assert small == Evaluation(objective=0.5, seconds=pytest.approx(100.0), usd=pytest.approx(0.1), killed=False)
 
 
-def test_a_run_is_killed_sooner_if_it_was_asked_to_be() -> None:
+def test_a_run_is_killed_sooner_if_requested() -> None:
     table = made_table()
     killed = evaluate(table, Ask(9, 0, most_usd=0.05))
     assert killed.killed

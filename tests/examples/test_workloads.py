@@ -85,7 +85,7 @@ def test_there_are_sixteen_configurations(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), [*((name, 15) for name in NAMES), ("svm", 0), ("cnn", 0)])
-def test_an_interrupted_trial_goes_on_as_if_nothing_had_happened(name: str, number: int, tmp_path: Path) -> None:
+def test_an_interrupted_trial_resumes_as_if_nothing_had_happened(name: str, number: int, tmp_path: Path) -> None:
     module = workload(name)
     config = configs(module)[number]
 

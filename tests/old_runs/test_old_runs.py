@@ -146,7 +146,7 @@ def service(tmp_path: Path) -> Iterator[tuple[Project, Client]]:
     serving.wait(60)
 
 
-def test_a_service_goes_on_with_what_was_submitted_to_an_earlier_one(service: tuple[Project, Client]) -> None:
+def test_a_service_resumes_what_was_submitted_to_an_earlier_release(service: tuple[Project, Client]) -> None:
     project, client = service
     assert read_submission(RunFolder(project.store / "halfway")) is not None
     assert {run["id"] for run in client.list()} == {"finished", "halfway"}
@@ -158,7 +158,7 @@ def test_a_service_goes_on_with_what_was_submitted_to_an_earlier_one(service: tu
     assert project.run("halfway").state.concluded
 
 
-def test_a_copy_of_a_run_can_be_simulated_like(project: Project) -> None:
+def test_a_run_of_an_earlier_release_can_be_simulated_from(project: Project) -> None:
     """What an earlier release recorded is what a forecast of today learns from."""
     if project.kind == "service":
         pytest.skip("its spec came over HTTP, so there is no file to simulate")

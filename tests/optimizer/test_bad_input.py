@@ -55,7 +55,7 @@ def test_times_and_costs_are_amounts(wrong: dict[str, object]) -> None:
         one.tell(one.ask(), loss=0.1, **wrong)  # type: ignore[arg-type]
 
 
-def test_only_candidates_can_be_told() -> None:
+def test_only_candidates_can_be_observed() -> None:
     with pytest.raises(SpecError, match="not among the 6 candidates"):
         Optimizer(SPACE, minimize="loss").tell(Suggestion({"x": 7}), loss=1.0)
 
