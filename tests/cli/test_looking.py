@@ -57,7 +57,7 @@ def test_the_page_is_whole_and_escapes_what_users_wrote(ran: Prompt) -> None:
 def test_why_explains_the_decisions_in_order(ran: Prompt) -> None:
     best = json.loads(ran("report", "--json").stdout)["best"]["trial"]
     text = ran("why", str(best)).output
-    for word in ("added: ", "scheduled until step ", "started on ", "reached step "):
+    for word in ("added: ", "scheduled until step ", "promoted to step ", "started on ", "reached step "):
         assert word in text
     lines = json.loads(ran("why", str(best), "--json").stdout)
     times = [line["since_start_s"] for line in lines]

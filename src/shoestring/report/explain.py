@@ -188,13 +188,11 @@ def _about_run(verb: str) -> Callable[[RunState, Any], Sentences]:
     return sentences
 
 
-def _run_job(state: RunState, decision: d.RunJob) -> Sentences:  # noqa: ARG001
+def _run_job(state: RunState, decision: d.RunJob) -> Sentences:
+    before = state.jobs[decision.job].until_step
+    verb = "promoted to" if 0 < before < decision.until_step else "scheduled until"
     slots = f" on {decision.slots} slots" if decision.slots > 1 else ""
-    promoted = f"promoted to step {decision.until_step}"  # a reason that names the step itself
-    if decision.why.startswith(promoted):
-        yield f"{promoted}{slots}{decision.why.removeprefix(promoted)}", (decision.job,)
-    else:
-        yield f"scheduled until step {decision.until_step}{slots}: {decision.why}", (decision.job,)
+    yield f"{verb} step {decision.until_step}{slots}: {decision.why}", (decision.job,)
 
 
 def _start(state: RunState, decision: d.StartSegment) -> Sentences:  # noqa: ARG001

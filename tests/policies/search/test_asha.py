@@ -32,7 +32,7 @@ def test_the_best_of_three_is_promoted_and_others_are_replaced() -> None:
     run = study(Asha(), places=3, trials=30)
     assert finish(run, "j0", 0.5) == new_trial(3)
     assert finish(run, "j1", 0.4) == new_trial(4)
-    why = "promoted to step 3: ranked 1 of 3 at step 1, in the top third"
+    why = "ranked 1 of 3 at step 1, in the top third"
     assert finish(run, "j2", 0.3) == [
         d.TagJob(job="j2", tags={"rung": 1}, why=why),
         d.RunJob(job="j2", until_step=3, why=why),
@@ -44,9 +44,7 @@ def test_a_better_trial_that_arrives_later_is_promoted_too() -> None:
     for job, value in (("j0", 0.5), ("j1", 0.4), ("j2", 0.3)):
         finish(run, job, value)
     decided = finish(run, "j3", 0.2)
-    assert decided[1] == d.RunJob(
-        job="j3", until_step=3, why="promoted to step 3: ranked 1 of 4 at step 1, in the top third"
-    )
+    assert decided[1] == d.RunJob(job="j3", until_step=3, why="ranked 1 of 4 at step 1, in the top third")
     assert finish(run, "j4", 0.45) == new_trial(5)  # fourth of five
 
 
@@ -67,7 +65,7 @@ def test_a_trial_that_diverged_is_pruned_at_once() -> None:
 def test_a_trial_that_reported_nothing_ranks_last_but_may_be_promoted() -> None:
     run = study(Asha(), places=1, trials=1)
     assert finish(run, "j0", None)[1] == d.RunJob(
-        job="j0", until_step=3, why="promoted to step 3: ranked 1 of 1 at step 1, best of fewer than eta=3"
+        job="j0", until_step=3, why="ranked 1 of 1 at step 1, best of fewer than eta=3"
     )
     run = study(Asha(), places=3, trials=30)
     finish(run, "j0", None)

@@ -22,7 +22,7 @@ def test_no_trial_is_promoted_before_the_rung_is_complete() -> None:
     for number in range(8):
         assert not [x for x in finish(run, f"j{number}", number / 10) if isinstance(x, d.RunJob)]
     decided = finish(run, "j8", 0.05)
-    why = "promoted to step 3: ranked {} of 9 at step 1, in the top third"
+    why = "ranked {} of 9 at step 1, in the top third"
     assert [(x.job, x.until_step, x.why) for x in decided if isinstance(x, d.RunJob)] == [
         ("j0", 3, why.format(1)),
         ("j8", 3, why.format(2)),

@@ -54,8 +54,8 @@ def test_all_are_trained_to_theta_and_the_best_by_prediction_are_promoted() -> N
     decided = finish(run, "j3", 0.3)
     assert promoted(decided) == [("j1", 10), ("j3", 10)]
     assert [x.why for x in decided if isinstance(x, d.RunJob)] == [
-        "promoted to step 10: predicted final value 0.1, ranked 1 of 4",
-        "promoted to step 10: predicted final value 0.3, ranked 2 of 4",
+        "predicted final value 0.1, ranked 1 of 4",
+        "predicted final value 0.3, ranked 2 of 4",
     ]
     assert statuses(run)["pruned"] == 2
 

@@ -151,7 +151,7 @@ class Ladder:
         rung.candidates -= 1
         part = {2: "half", 3: "third", 4: "quarter"}.get(self._eta, f"1/{self._eta}")
         quota = f"in the top {part}" if rung.arrived >= self._eta else f"best of fewer than eta={self._eta}"
-        why = f"promoted to step {above.step}: ranked {rank + 1} of {rung.arrived} at step {rung.step}, {quota}"
+        why = f"ranked {rank + 1} of {rung.arrived} at step {rung.step}, {quota}"
         yield d.TagJob(job=job_id, tags={"rung": self._rungs.index(above)}, why=why)
         yield d.RunJob(job=job_id, until_step=above.step, slots=state.jobs[job_id].slots, why=why)
 

@@ -182,7 +182,7 @@ class Theta:
         for rank, (_, _, job_id) in enumerate(arrivals.leaders, 1):
             job = state.jobs[job_id]
             if job.status == "paused" and job.until_step < spec.max_steps:
-                why = f"promoted to step {spec.max_steps}: {_prediction(job)}, ranked {rank} of {arrivals.count}"
+                why = f"{_prediction(job)}, ranked {rank} of {arrivals.count}"
                 yield d.RunJob(job=job_id, until_step=spec.max_steps, slots=job.slots, why=why)
 
     def _new_trial(self, state: RunView) -> Iterator[d.Decision]:
