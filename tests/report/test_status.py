@@ -43,7 +43,7 @@ def test_the_reason_of_an_ending_is_the_status(limits: dict[str, object], status
 
 def test_a_study_in_which_every_trial_failed_has_failed(tmp_path: Path) -> None:
     def train(trial: ss.Trial) -> None:
-        raise RuntimeError("out of memory")
+        raise RuntimeError(f"out of memory with x={trial['x']}")
 
     study = ss.tune(
         train, space={"x": ss.uniform(0, 1)}, minimize="loss", trials=2, recipe="random", on="inline", store=tmp_path
