@@ -136,7 +136,7 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _end_workers(folder: Path) -> None:
-    """A controller that was killed leaves workers: here nobody comes back to adopt them."""
+    """A controller that was killed leaves workers: no controller comes back here to adopt them."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             mine = str(folder).encode() in path.read_bytes()

@@ -271,4 +271,13 @@ def test_a_budget_amended_to_less_than_a_trial_ends_the_run_with_the_reason() ->
     run = begun()
     (end,) = run.tell(e.UserAsked(at=10.0, wish="amend", budget_usd=0.001))
     assert isinstance(end, d.WindDown)
+    assert end.reason == "out_of_budget"
+    assert "do not allow a single trial" in end.why
+
+
+def test_a_deadline_amended_to_less_than_a_trial_ends_the_run_with_the_reason() -> None:
+    run = begun()
+    (end,) = run.tell(e.UserAsked(at=10.0, wish="amend", deadline_s=50.0))
+    assert isinstance(end, d.WindDown)
+    assert end.reason == "deadline_reached"
     assert "do not allow a single trial" in end.why

@@ -1,7 +1,7 @@
 """Our method: learn from small data fractions, and use the full data when that is the best use of the money.
 
 The next run is the one with the largest `mf_eic`, but for two cases in which a full-data run is due. An incumbent that
-stays the same is run once, for nothing else can prove it. And when small runs since the last full one have cost as much
+stays the same is run once: nothing else can prove it. And when small runs since the last full one have cost as much
 as a full one would, that one is run: predictions from small fractions need an anchor.
 """
 

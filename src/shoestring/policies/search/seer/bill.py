@@ -127,15 +127,24 @@ def feasible(terms: SeerTerms) -> bool:
     return terms.deadline_s >= least_deadline_s(terms) and terms.budget_usd >= least_budget_usd(terms)
 
 
-def infeasible(terms: SeerTerms, usd: float, seconds: float) -> SpecError:
+class InfeasiblePlan(SpecError):
+    """Budget or deadline do not allow a single trial."""
+
+    too_short = False
+    """Is the deadline too short? Else the budget is too small."""
+
+
+def infeasible(terms: SeerTerms, usd: float, seconds: float) -> InfeasiblePlan:
     """The error, with the minimum budget and deadline."""
     needed = _machines(terms, terms.p_min)
-    return SpecError(
+    error = InfeasiblePlan(
         f"a budget of {show_usd(terms.budget_usd)} and a deadline of {show_duration(terms.deadline_s)} do not allow a "
         f"single trial of {show_duration(terms.t_min_s)} on {needed} machine{'' if needed == 1 else 's'} at "
         f"{show_usd(terms.usd_per_hour)} an hour",
         hint=f"the minimum is a budget of {_usd_that_suffices(usd)} and a deadline of {_time_that_suffices(seconds)}",
     )
+    error.too_short = terms.deadline_s < seconds
+    return error
 
 
 def _largest(terms: SeerTerms) -> SeerPlan:

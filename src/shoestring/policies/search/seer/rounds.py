@@ -18,7 +18,7 @@ from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.elastic.leaving import leave_after_this_step, leave_at_once
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, next_config
-from shoestring.policies.search.seer.bill import BilledPlan
+from shoestring.policies.search.seer.bill import BilledPlan, InfeasiblePlan
 from shoestring.policies.search.seer.plan import Stage
 from shoestring.units import show_duration
 
@@ -45,7 +45,8 @@ def run_rounds(
     try:
         stages = plan(state).stages
     except SpecError as error:
-        yield d.WindDown(reason="out_of_budget", why=str(error))
+        too_short = isinstance(error, InfeasiblePlan) and error.too_short
+        yield d.WindDown(reason="deadline_reached" if too_short else "out_of_budget", why=str(error))
         return
     if not state.jobs:
         yield from _open(state, stages, judge)
