@@ -16,10 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from shoestring import recipes
-from shoestring.backends.inline.backend import InlineBackend
+from shoestring.backends.inline.place import InlinePlace
+from shoestring.backends.site import Site
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
-from shoestring.kernel.events import Event, RunStarted
+from shoestring.kernel.events import RunStarted
+from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.market.simulated.provider import SimulatedProvider
@@ -53,7 +55,7 @@ def main(trials: int, recipe: str) -> None:
     )
     looks: list[float] = []
 
-    def watch(state: RunState, _: Event) -> None:
+    def watch(state: RunState, _: Entry) -> None:
         if state.seq % EVERY == 0:
             looks.append(time.process_time())
 
@@ -61,9 +63,9 @@ def main(trials: int, recipe: str) -> None:
         now = time.time()
         clock = RunClock(now, now, speedup=1.0)
         store = DirectoryStore(Path(folder) / "checkpoints")
-        backend = InlineBackend(
-            Path(folder), code=Code(), provider=provider, clock=clock, store=store, metric="loss", function=train
-        )
+        here = Path(folder)
+        site = Site(run_dir=here, code=Code(), folder=here, store=store, clock=clock, metric="loss", function=train)
+        backend = InlinePlace().open(None, site, provider)
         with closing(SqliteJournal.open(Path(folder) / "journal.sqlite", survives_power_loss=False)) as journal:
             state = run(
                 LiveWorld(backend, clock, provider.feed, store),

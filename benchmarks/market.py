@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, cpu_s, parser, publish
+from shoestring import recipes
 from shoestring.kernel.spec import RunSpec
 from shoestring.market.catalog import catalog
 from shoestring.models.step_cost import usd_per_useful_step
@@ -112,7 +113,7 @@ def _study(trials: int, recipe: str, placement: str) -> RunRequest:
         max_machines=MACHINES,
         slice_s=3600.0,
     )
-    return RunRequest(spec, market, provider, "local", None, Path.cwd(), None, False, {})
+    return RunRequest(spec, tuple(recipes.build(spec)), market, provider, "local", None, Path.cwd(), None, False, {})
 
 
 if __name__ == "__main__":

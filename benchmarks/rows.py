@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -48,6 +49,11 @@ def cpu_s(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began
+
+
+def as_installed() -> dict[str, str]:
+    """The environment of a command as users have it: an installed package is compiled once, not at every start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def median_ratio(ours: Callable[[], float], theirs: Callable[[], float], repeats: int) -> tuple[float, float, float]:

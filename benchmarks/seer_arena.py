@@ -25,7 +25,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Value
 from shoestring.kernel.view import RunView
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.policies.search.elastic.scaling import learned_speedup
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Latencies
 from shoestring.world.sim.world import SimWorld
@@ -166,7 +166,7 @@ def play(
         events=state.seq,
         cpu_s=cpu_s,
         turns_ms=world.turns_ms,
-        speedup_error=abs(learned_speedup(RunView(state), MACHINE_SLOTS) / true_speedup(MACHINE_SLOTS) - 1.0),
+        speedup_error=abs(SpeedByWidth.of(RunView(state)).speedup(MACHINE_SLOTS) / true_speedup(MACHINE_SLOTS) - 1.0),
     )
     return outcome, state, journal
 

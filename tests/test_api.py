@@ -11,6 +11,7 @@ import pytest
 import shoestring as ss
 from shoestring.errors import SpecError
 from shoestring.specs.market import make_market
+from shoestring.testing.slowness import PATIENCE_S
 
 SPACE = {"lr": ss.uniform(0, 1)}
 WORKLOAD = ss.Workload(
@@ -74,7 +75,9 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
         "study = ss.tune(train, space={'lr': ss.choice(0.5, 0.25)}, minimize='loss', recipe='grid', max_steps=2)\n"
         "print('best', study.best.value, 'of', len(study.trials))\n"
     )
-    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    ran = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path
+    )
     assert ran.stdout == "best 0.25 of 2\n", ran.stderr
     assert (tmp_path / ".shoestring" / "script").is_dir()
 

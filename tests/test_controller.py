@@ -12,6 +12,7 @@ from shoestring.errors import IllegalDecision, JournalTaken, PolicyError
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.decisions import ACTS_ON_THE_WORLD
+from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.state import RunState
 from shoestring.storage.journal.memory import MemoryJournal
@@ -229,7 +230,7 @@ def test_a_controller_that_lost_its_journal_does_nothing_more():
     journal, world = MemoryJournal(), Noting()
     other: list[MemoryJournal] = []
 
-    def taken_over(state: RunState, _: e.Event) -> None:
+    def taken_over(state: RunState, _: Entry) -> None:
         if state.seq == 20:
             other.append(MemoryJournal(taken_from=journal))
 
@@ -242,11 +243,11 @@ def test_a_controller_that_lost_its_journal_does_nothing_more():
 
 def test_a_watcher_hears_of_every_turn_after_it_was_recorded():
     journal = MemoryJournal()
-    watched: list[tuple[int, e.Event]] = []
+    watched: list[tuple[int, Entry]] = []
 
-    def watch(state: RunState, event: e.Event) -> None:
-        assert list(journal.read())[-1].event is event
-        watched.append((state.seq, event))
+    def watch(state: RunState, entry: Entry) -> None:
+        assert list(journal.read())[-1] is entry
+        watched.append((state.seq, entry))
 
     run(a_world(), journal, POLICIES, GUARD, first=[START], watcher=watch)
-    assert watched == [(entry.seq, entry.event) for entry in RECORD]
+    assert watched == [(entry.seq, entry) for entry in RECORD]

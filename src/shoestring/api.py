@@ -1,28 +1,29 @@
 """The four calls: tune(), run_bag(), simulate(), resume().
 
-A call passes the user's fields on: `specs.build` makes the spec, `specs.market` the market, `runs.launch` the run.
+A call passes the user's fields on: `specs.build` makes the spec, `specs.market` the market, `runs.launch` the run. What
+it needs is imported in the call: a worker imports the user's file for its function, and stops at the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shoestring.report.study import Bag, Study
-from shoestring.runs.folder import find_run
-from shoestring.runs.launch import begin, resume_run, simulate_request
-from shoestring.space.constraints import Constraint
-from shoestring.specs.build import kind_of
-from shoestring.specs.market import Machines, Market
-from shoestring.specs.request import RunRequest
-from shoestring.trial import Trial
 from shoestring.worker.loading import stop_if_importing
-from shoestring.world.sim.workload import Latencies, Workload
 
-Train = Callable[[Trial], object]
-Code = Train | str | Sequence[str]
-"""A function, or a command line with {parameters} in it."""
-MarketName = str | Path | Market | Mapping[str, object] | None
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from shoestring.report.study import Bag, Study
+    from shoestring.space.constraints import Constraint
+    from shoestring.specs.market import Machines, Market
+    from shoestring.trial import Trial
+    from shoestring.world.sim.workload import Latencies, Workload
+
+    Train = Callable[[Trial], object]
+    Code = Train | str | Sequence[str]
+    """A function, or a command line with {parameters} in it."""
+    MarketName = str | Path | Market | Mapping[str, object] | None
 
 
 def tune(
@@ -54,6 +55,9 @@ def tune(
     Without a market it runs on this machine, free of charge. `on="inline"` runs all code in this process, to debug it.
     `more` is any other field of a spec file: given, slots, max_machines, max_failures, time_limit, options, ...
     """
+    stop_if_importing()
+    from shoestring.runs.launch import begin
+
     fields: dict[str, object] = {
         "space": space,
         "minimize": minimize,
@@ -96,6 +100,9 @@ def run_bag(
 
     `bag.results` has a row for each job. `more` is any other field of a spec file: recipe, slots, time_limit, ...
     """
+    stop_if_importing()
+    from shoestring.runs.launch import begin
+
     fields: dict[str, object] = {"over": over, "given": given, "table": table}
     fields |= {"budget": budget, "deadline": deadline, "name": name}
     environment: dict[str, object] = {
@@ -123,6 +130,10 @@ def simulate(
     memory unless a `store` is given; it then stores the run as `<name>-simulated`.
     """
     stop_if_importing()
+    from shoestring.runs.simulate import simulate_request
+    from shoestring.specs.build import kind_of
+    from shoestring.specs.request import RunRequest
+
     kind = str(fields.pop("kind", None) or kind_of(fields))
     request = RunRequest.resolve(train, {**fields, "store": store}, kind=kind, source="simulate()", runs_code=False)
     return simulate_request(request, workload, latencies)
@@ -131,4 +142,7 @@ def simulate(
 def resume(run: str | Path, *, store: str | Path | None = None) -> Study:
     """Resume a run by its name or folder, from its journal alone; one that is over is just opened."""
     stop_if_importing()
+    from shoestring.runs.folder import find_run
+    from shoestring.runs.launch import resume_run
+
     return resume_run(find_run(run, store))

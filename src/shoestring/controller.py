@@ -17,7 +17,8 @@ from shoestring.policies.housekeeping.closing import Closing
 from shoestring.storage.journal.protocol import Journal
 from shoestring.world.protocol import World
 
-Watcher = Callable[[RunState, Event], None]
+Watcher = Callable[[RunState, Entry], None]
+"""Called after each recorded turn, with the state that it led to."""
 
 
 def run(
@@ -28,21 +29,25 @@ def run(
     *,
     first: Sequence[Event] = (),
     watcher: Watcher | None = None,
+    recalled: tuple[RunState, RecordedEvents] | None = None,
 ) -> RunState:
     """Drive one run to its end or its pause, from where the last controller stopped.
 
     `first` is handled before any event of the world: RunStarted for a new run, a request to resume for a paused one. If
     a policy raises, nothing of its turn is recorded: the run is parked (save, halt, release, through the same journal)
-    and the PolicyError is raised once nothing costs money any more.
+    and the PolicyError is raised once nothing costs money any more. `recalled`: what `recall` would give, from a caller
+    that has folded the journal already.
     """
-    state, past = recall(journal, world)
+    state, past = recall(journal, world) if recalled is None else recalled
+    state.feed = world.feed
     world.attach(past)
     past.forget_entries()
     chain = PolicyChain(policies)
+    next_event, append, carry_out = world.next_event, journal.append, world.carry_out
     broken: PolicyError | None = None
     queued = deque(first)
     while queued or state.active:
-        event = queued.popleft() if queued else world.next_event()  # waits in real time, jumps in virtual time
+        event = queued.popleft() if queued else next_event()  # waits in real time, jumps in virtual time
         if not past.is_new(event):  # at-least-once delivery, recorded once
             continue
         try:
@@ -62,17 +67,25 @@ def run(
         # The commit point: before it nothing happened, after it all of it must.
         entry = Entry(seq=state.seq, event=event, decisions=decisions)
         if decisions:
-            journal.append(entry, wait=any(type(decision) in ACTS_ON_THE_WORLD for decision in decisions))
+            append(entry, wait=any(type(decision) in ACTS_ON_THE_WORLD for decision in decisions))
             for decision in decisions:
-                world.carry_out(decision)
+                carry_out(decision)
         else:
-            journal.append(entry, wait=False)
+            append(entry, wait=False)
         if watcher is not None:
-            watcher(state, event)
+            watcher(state, entry)
     journal.sync()
     if broken is not None:
         raise broken
     return state
+
+
+def both(one: Watcher, other: Watcher) -> Watcher:
+    def watch(state: RunState, entry: Entry) -> None:
+        one(state, entry)
+        other(state, entry)
+
+    return watch
 
 
 def _accept_all(_: RunView, proposed: Decision) -> Decision:

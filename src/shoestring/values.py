@@ -91,6 +91,12 @@ def as_fractions(plain: object, field: str = "fractions") -> tuple[float, ...]:
     return tuple(sorted({1.0, *fractions})) if fractions else ()
 
 
+def is_reference(name: str) -> bool:
+    """Is this a reference implementation: a paper's method exactly as printed, to compare with? Listed apart, and not
+    in hints: a user who looks for a name wants one that works well."""
+    return name.endswith("_as_printed")
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """The hint for an unknown name: similar known names, else all of them."""
     from difflib import get_close_matches

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import shoestring
+from tests.architecture.source import PACKAGE, modules, text, tree
 
-PACKAGE = Path(shoestring.__file__).parent
 ROOT = Path(__file__).parents[2]
 LOOSE = 12
 """Modules at the top of the package, at most: the four calls, and what has no better room."""
@@ -25,10 +24,6 @@ def folders() -> list[Path]:
     return sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 
 
-def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
 def said(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
@@ -37,7 +32,7 @@ def test_every_folder_says_its_role_in_one_line() -> None:
     for path in {path.parent for path in modules()}:
         init = path / "__init__.py"
         assert init.exists(), f"{path} has no __init__.py"
-        doc = ast.get_docstring(ast.parse(init.read_text())) or ""
+        doc = ast.get_docstring(tree(init)) or ""
         first = doc.partition("\n")[0]
         assert first.endswith("."), f"{said(init)} must say in one line what this folder is for"
 
@@ -62,7 +57,7 @@ def test_folders_are_small_enough_to_read() -> None:
 def test_no_public_class_name_stands_for_two_things() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(said(path))
     twice = {name: places for name, places in homes.items() if len(places) > 1}
@@ -72,6 +67,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
 # -- unused names ------------------------------------------------------------------------------------------------------
 CALLED_BY_LIBRARIES = {
     "list_commands",
+    "format_commands",
     "get_command",
     "redirect_request",
     "capture_signals",
@@ -86,7 +82,7 @@ def used() -> Counter[str]:
     """How often each identifier stands in the package: in code, and in strings that are not docstrings."""
     found: Counter[str] = Counter()
     for path in modules():
-        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text(path)).readline):
             if token.type == tokenize.NAME:
                 found[token.string] += 1
             elif token.type == tokenize.STRING and not token.string.startswith(('"""', 'r"""')):
@@ -101,7 +97,7 @@ def documented() -> str:
 
 def public_names(path: Path) -> Iterator[tuple[str, str]]:
     """Functions, classes, methods and constants of a module, each with its docstring."""
-    for node in ast.parse(path.read_text()).body:
+    for node in tree(path).body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             yield from ((name.id, "") for name in ast.walk(target) if isinstance(name, ast.Name))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
-import shoestring
+from tests.architecture.source import dotted, modules, tree
 
-PACKAGE = Path(shoestring.__file__).parent
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "papers.md"
 
@@ -21,7 +21,7 @@ Rule = tuple[str, str]
 """Paper, and the equation, algorithm line or section in it."""
 
 
-def rules_in(text: str, module: str) -> list[tuple[Rule, str]]:
+def rules_in(source: ast.Module, module: str) -> list[tuple[Rule, str]]:
     """Each rule that a docstring of this source says it holds, with the dotted name of what holds it."""
     found: list[tuple[Rule, str]] = []
 
@@ -32,16 +32,16 @@ def rules_in(text: str, module: str) -> list[tuple[Rule, str]]:
         for child in ast.iter_child_nodes(node):
             walk(child, f"{name}.{child.name}" if hasattr(child, "name") else name)
 
-    walk(ast.parse(text), module)
+    walk(source, module)
     return found
 
 
+@cache
 def homes() -> dict[Rule, list[str]]:
     """Where the docstrings of the package say that each rule lives."""
     found: dict[Rule, list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = ".".join(["shoestring", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
-        for rule, home in rules_in(path.read_text(encoding="utf-8"), module):
+    for path in modules():
+        for rule, home in rules_in(tree(path), dotted(path).removesuffix(".__init__")):
             found[rule].append(home)
     return dict(found)
 
@@ -59,7 +59,7 @@ class A:
         Differs from the paper: clipped.
         """
 '''
-    assert rules_in(source, "m") == [(("SpotTune", "section III"), "m"), (("SciSpot", "Eq. 1"), "m.A.f")]
+    assert rules_in(ast.parse(source), "m") == [(("SpotTune", "section III"), "m"), (("SciSpot", "Eq. 1"), "m.A.f")]
 
 
 def test_every_rule_has_one_home() -> None:
@@ -75,6 +75,12 @@ def test_the_table_is_the_one_in_the_docstrings() -> None:
     assert told == {rule: places[0] for rule, places in homes().items()}, f"{TABLE} is stale"
 
 
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef))
+
+
 def test_every_rule_names_tests_that_exist() -> None:
     for row in rows():
         named = list(_TEST.finditer(row["tests"]))
@@ -82,7 +88,5 @@ def test_every_rule_names_tests_that_exist() -> None:
         for test in named:
             path = ROOT / test["file"]
             assert path.is_file(), f"{row['paper']} {row['rule']} names {test['file']}, which is not there"
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
             for part in test["name"].split("::"):
-                assert part in names, f"{test['file']} has no {part}, which {TABLE.name} names"
+                assert part in names_in(path), f"{test['file']} has no {part}, which {TABLE.name} names"

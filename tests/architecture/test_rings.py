@@ -6,11 +6,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.architecture.source import PACKAGE, dotted, modules, text, tree
 
-import shoestring
-
-ROOT = Path(shoestring.__file__).parent
 PURE = {"kernel", "space", "market", "models", "optimizer", "policies", "guard.py"}
 IMPURE_MODULES = {"time", "os", "threading", "logging", "subprocess", "socket", "multiprocessing", "asyncio"}
 RINGS = [
@@ -20,7 +17,7 @@ RINGS = [
     {"market", "models", "optimizer"},
     {"policies", "guard"},
     {"recipes"},
-    {"controller", "world", "storage", "backends", "worker", "trial"},
+    {"controller", "world", "storage", "backends", "host", "worker", "trial"},
 ]
 """Each ring may import itself and those before it. Everything not named (api, cli, runs, report, ...) is outermost."""
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "yaml", "optuna", "ray", "sklearn", "torch"}
@@ -30,13 +27,9 @@ NUMERIC_ROOMS = ("shoestring.models.", "shoestring.optimizer.", "shoestring.poli
 on first use, so that a command that computes nothing starts fast."""
 
 
-def modules() -> list[Path]:
-    return sorted(ROOT.rglob("*.py"))
-
-
+@cache
 def imports(path: Path, *, top_level: bool = False) -> set[str]:
-    tree = ast.parse(path.read_text())
-    nodes = tree.body if top_level else list(ast.walk(tree))
+    nodes = tree(path).body if top_level else list(ast.walk(tree(path)))
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -53,26 +46,25 @@ def ring_of(module: str) -> int:
     return next((index for index, ring in enumerate(RINGS) if name in ring), len(RINGS))
 
 
-def dotted(path: Path) -> str:
-    return ".".join(["shoestring", *path.relative_to(ROOT).with_suffix("").parts])
+def test_imports_point_inwards() -> None:
+    outward = {
+        dotted(path): sorted(reached)
+        for path in modules()
+        if (reached := {m for m in imports(path) if m.startswith("shoestring.") and ring_of(m) > ring_of(dotted(path))})
+        and not dotted(path).startswith("shoestring.testing")
+    }
+    assert not outward, f"these reach outwards: {outward}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=dotted)
-def test_imports_point_inwards(path: Path) -> None:
-    own = ring_of(dotted(path))
-    outward = {m for m in imports(path) if m.startswith("shoestring.") and ring_of(m) > own}
-    if dotted(path).startswith("shoestring.testing"):
-        return
-    assert not outward, f"{dotted(path)} reaches outwards to {sorted(outward)}"
-
-
-@pytest.mark.parametrize("path", [p for p in modules() if p.relative_to(ROOT).parts[0] in PURE], ids=dotted)
-def test_pure_modules_touch_no_clock_and_no_outside(path: Path) -> None:
-    touched = {m.partition(".")[0] for m in imports(path)} & IMPURE_MODULES
-    assert not touched, f"{dotted(path)} imports {sorted(touched)}"
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
-            assert node.attr == "Random", f"{dotted(path)} uses the global random generator: random.{node.attr}"
+def test_pure_modules_touch_no_clock_and_no_outside() -> None:
+    pure = [path for path in modules() if path.relative_to(PACKAGE).parts[0] in PURE]
+    assert len(pure) > 100
+    for path in pure:
+        touched = {m.partition(".")[0] for m in imports(path)} & IMPURE_MODULES
+        assert not touched, f"{dotted(path)} imports {sorted(touched)}"
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
+                assert node.attr == "Random", f"{dotted(path)} uses the global random generator: random.{node.attr}"
 
 
 @cache
@@ -85,17 +77,38 @@ def numeric() -> frozenset[str]:
     return frozenset(found)
 
 
-@pytest.mark.parametrize("path", modules(), ids=dotted)
-def test_heavy_libraries_are_met_on_first_use(path: Path) -> None:
-    loaded = imports(path, top_level=True)
-    met = {m.partition(".")[0] for m in loaded} & HEAVY
-    if dotted(path).startswith(NUMERIC_ROOMS):
-        met -= ARRAYS
-    else:
-        met |= loaded & numeric()
-    assert not met, f"{dotted(path)} imports {sorted(met)} when it is loaded"
+def test_heavy_libraries_are_met_on_first_use() -> None:
+    for path in modules():
+        loaded = imports(path, top_level=True)
+        met = {m.partition(".")[0] for m in loaded} & HEAVY
+        if dotted(path).startswith(NUMERIC_ROOMS):
+            met -= ARRAYS
+        else:
+            met |= loaded & numeric()
+        assert not met, f"{dotted(path)} imports {sorted(met)} when it is loaded"
 
 
-@pytest.mark.parametrize("path", modules(), ids=dotted)
-def test_files_hold_one_thing(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 450, f"{dotted(path)} is long: is a second thing hiding inside?"
+def test_files_hold_one_thing() -> None:
+    long = {dotted(path): n for path in modules() if (n := len(text(path).splitlines())) > 450}
+    assert not long, f"is a second thing hiding inside? {long}"
+
+
+PLACES = {"local", "inline", "ray", "slurm"}
+
+
+def test_only_the_registry_looks_into_the_word_of_a_place() -> None:
+    """Whether a run is on Ray, on Slurm or inline is asked of its place, never of the string `on`."""
+    found = []
+    for path in modules():
+        if path == PACKAGE / "backends" / "registry.py":
+            continue
+        for node in ast.walk(tree(path)):
+            tests_a_start = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "startswith"
+            if not (isinstance(node, ast.Compare) or tests_a_start):
+                continue
+            inside = list(ast.walk(node))
+            strings = {part.value for part in inside if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+            names = {getattr(part, "id", getattr(part, "attr", "")) for part in inside} | strings
+            if "on" in names and any(word.partition(":")[0] in PLACES for word in strings):
+                found.append(f"{dotted(path)}:{node.lineno}")
+    assert not found

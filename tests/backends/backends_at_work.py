@@ -3,19 +3,12 @@
 import time
 from pathlib import Path
 
-from shoestring.backends.local.backend import LocalBackend
+from shoestring.backends.local.place import LocalPlace
+from shoestring.testing.slowness import PATIENCE_S
 
 
 def local(rig):
-    return LocalBackend(
-        rig.run_dir,
-        code=rig.code,
-        provider=rig.provider,
-        clock=rig.clock,
-        store=rig.store.root,
-        metric="loss",
-        deadman_s=rig.deadman_s,
-    )
+    return LocalPlace().open(None, rig.site, rig.provider)
 
 
 def processes_of(folder):
@@ -32,7 +25,7 @@ def processes_of(folder):
     return found
 
 
-def left_of(folder, within_s=10.0):
+def left_of(folder, within_s=PATIENCE_S):
     """Processes of a run that do not end. Killed ones take a moment, on a busy machine a long one."""
     until = time.monotonic() + within_s
     while (found := processes_of(folder)) and time.monotonic() < until:

@@ -1,6 +1,6 @@
 """The backends we ship satisfy the laws of backends."""
 
-from shoestring.backends.inline.backend import InlineBackend
+from shoestring.backends.inline.place import InlinePlace
 from shoestring.testing.backend_rig import Rig
 from shoestring.testing.backend_suite import BackendSuite
 from tests.backends.backends_at_work import local, processes_of
@@ -19,6 +19,4 @@ class TestInline(BackendSuite):
     runs_gangs = False
 
     def make(self, rig: Rig):
-        return InlineBackend(
-            rig.run_dir, code=rig.code, provider=rig.provider, clock=rig.clock, store=rig.store, metric="loss"
-        )
+        return InlinePlace().open(None, rig.site, rig.provider)

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from shoestring.backends.local.backend import LocalBackend
+from shoestring.backends.local.place import LocalPlace
+from shoestring.backends.site import Site
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
@@ -61,15 +62,16 @@ def study(tmp_path):
         )
         clock = RunClock(started_at=1e6, wall_at=time.time(), speedup=1.0)
         store = DirectoryStore(run_dir / "checkpoints")
-        backend = LocalBackend(
-            run_dir,
+        site = Site(
+            run_dir=run_dir,
             code=spec.code,
-            provider=provider,
+            folder=tmp_path,
+            store=store,
             clock=clock,
-            store=store.root,
             metric="loss",
             slots_per_worker=worker_slots,
         )
+        backend = LocalPlace().open(None, site, provider)
         world = LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir)
         policies = [Resized(widths), *build(spec)[1:]]
         journal = MemoryJournal()

@@ -1,10 +1,11 @@
 """The inline backend: everything in this process, at once, and without files on disk."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
-from shoestring.backends.inline.backend import InlineBackend
+from shoestring.backends.inline.place import InlinePlace
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, SegmentEnded, SegmentStarted
 from shoestring.kernel.spec import Code
@@ -16,16 +17,8 @@ from shoestring.testing.backend_suite import BackendSuite
 def make(tmp_path):
     def make(function=None, code=None, **provider):
         rig = BackendSuite().rig(tmp_path, **provider)
-        backend = InlineBackend(
-            rig.run_dir,
-            code=code or Code(),
-            provider=rig.provider,
-            clock=rig.clock,
-            store=rig.store,
-            metric="loss",
-            function=function,
-            folder=tmp_path,
-        )
+        site = replace(rig.site, code=code or Code(), function=function, folder=tmp_path)
+        backend = InlinePlace().open(None, site, rig.provider)
         observed = ObservedEvents(backend, rig)
         observed.rent()
         return observed

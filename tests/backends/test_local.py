@@ -93,7 +93,7 @@ def test_a_start_recorded_before_a_crash_is_carried_out_after_it(observe, monkey
     observed = observe()
     observed.rent()
     with monkeypatch.context() as patched:
-        patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
+        patched.setattr("shoestring.host.process.WorkerProcess.start", lambda _: None)
         order = observed.start(until_step=3)
     successor = successor_of(observed)
     successor.backend.start(order)
@@ -105,7 +105,7 @@ def test_a_worker_that_starts_after_its_lease_was_released_runs_nothing(observe,
     observed = observe()
     observed.rent()
     with monkeypatch.context() as patched:
-        patched.setattr("shoestring.backends.local.process.WorkerProcess.start", lambda _: None)
+        patched.setattr("shoestring.host.process.WorkerProcess.start", lambda _: None)
         observed.start(until_step=3)
         successor = successor_of(observed)
     successor.backend.release(L0)
@@ -156,7 +156,7 @@ def test_a_machine_released_by_its_worker_is_billed_until_then(observe):
     observed.wait_for(JobReported)
     observed.backend.close()
     left_of(observed.rig.run_dir)
-    time.sleep(0.2)
+    time.sleep(observed.rig.clock.real_s(25.0))
     successor = successor_of(observed)
     gone = successor.wait_for(LeaseEnded)
     ended = successor.seen(SegmentEnded)[0]

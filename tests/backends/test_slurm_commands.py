@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from shoestring.backends.hosted_machines import OverLimit
+from shoestring.backends.registry import Nodes, find_place
 from shoestring.backends.slurm import commands as slurm
-from shoestring.backends.slurm.check import SlurmCluster, look_around, slurm_partition
 from shoestring.errors import BackendError, PermanentError, SpecError, TransientError
 
 JOBS = """\
@@ -81,7 +82,7 @@ def answers(tmp_path, monkeypatch):
         (
             "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, "
             "user size and/or time limits)",
-            slurm.OverLimit,
+            OverLimit,
         ),
     ],
 )
@@ -117,29 +118,29 @@ def test_a_node_that_slurm_resumes_and_suspends(answers):
 @pytest.mark.parametrize("place", ["slurm:", "slurm:a b", "slurm:a,b", "slurm:a/b"])
 def test_an_invalid_partition_name_is_refused(place):
     with pytest.raises(SpecError, match="names no partition"):
-        slurm_partition(place)
+        find_place(place)
 
 
 def test_the_default_or_the_named_partition_is_used(answers):
     answers("sinfo", NODES)
-    assert look_around("slurm") == SlurmCluster(2, 8, frozenset({"big"}))
-    assert look_around("slurm:cloud") == SlurmCluster(2, 3, frozenset({"c5.large", "us-east-1a"}))
+    assert find_place("slurm").check() == Nodes(2, 8)
+    assert find_place("slurm:cloud").check() == Nodes(2, 3)
     with pytest.raises(SpecError, match="no partition 'clod'") as caught:
-        look_around("slurm:clod")
+        find_place("slurm:clod").check()
     assert "cloud" in caught.value.hint
 
 
 def test_slurm_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PermanentError, match="there is no sinfo here") as caught:
-        look_around("slurm")
+        find_place("slurm").check()
     assert "login node" in caught.value.hint
 
 
 def test_slurmctld_does_not_answer(answers):
     answers("sinfo", error="slurm_load_partitions: Unable to contact slurm controller (connect failure)", code=1)
     with pytest.raises(PermanentError, match=r"Slurm does not answer: .*connect failure") as caught:
-        look_around("slurm")
+        find_place("slurm").check()
     assert "scontrol ping" in caught.value.hint
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
 from shoestring.cli.main import cli
+from shoestring.testing.slowness import PATIENCE_S
 
 TRAIN = """
 def train(trial):
@@ -43,6 +46,14 @@ class Prompt:
         call = ", ".join(f"{name}={text}" for name, text in arguments.items())
         body = changes.get("train", TRAIN)
         return self.write("study.py", f"import shoestring as ss\n{body}\nss.tune(train, {call})\n")
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Returns once it has happened."""
+    patience = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < patience, "it has not happened, and never will"
+        time.sleep(0.05)
 
 
 def refused(result: Result, *words: str, code: int = 2) -> None:

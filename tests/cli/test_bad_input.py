@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.storage.journal.sqlite import SqliteJournal
+from shoestring.testing.slowness import PATIENCE_S
 from tests.cli.prompt import Prompt, refused
 
 NEVER = "def train(trial):\n    for step in trial.steps():\n        trial.report(other=1.0)\n"
@@ -155,7 +156,10 @@ def test_a_full_disk(prompt: Prompt) -> None:
         "from shoestring.cli import main; main(sys.argv[1:])"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script, "run", prompt.study(trials="400")], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script, "run", prompt.study(trials="400")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert ran.returncode == 2, ran.stderr
     assert "Traceback" not in ran.stderr

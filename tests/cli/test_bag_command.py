@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,8 @@ import pytest
 from shoestring.errors import SpecError, StorageError
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
-from tests.cli.prompt import Prompt, refused
+from shoestring.testing.slowness import PATIENCE_S
+from tests.cli.prompt import Prompt, refused, until
 
 SHOESTRING = [sys.executable, "-c", "from shoestring.cli import main; main()"]
 ECHO = [sys.executable, "-c", "import sys; print(*sys.argv[1:])"]
@@ -140,24 +140,24 @@ def started(*words: str) -> subprocess.Popen[bytes]:
 def test_stop_from_another_shell_ends_all_jobs(prompt: Prompt) -> None:
     running = started("--over", "n=0..99", "--", *SLOW, "60", "{n}")
     bag = Study.in_folder(RunFolder(Path(".shoestring/slow")))
-    _until(lambda: _told(bag, lambda: len(_logs(bag)) > 0))
+    until(lambda: _told(bag, lambda: len(_logs(bag)) > 0))
     status = prompt("status", "slow")
     assert "slow: running · 0/100 · free of charge" in status.output, status.output
     stopped = prompt("stop", "slow")
     assert stopped.exit_code == 0, stopped.output
     assert "0 of 100 jobs finished" in stopped.output
-    running.wait(timeout=30)
+    running.wait(timeout=PATIENCE_S)
     assert bag.refresh().status == "cancelled"
     assert not bag.state.segments
     pids = [int(log.read_text().split()[0]) for log in _logs(bag)]
-    _until(lambda: not any(_alive(pid) for pid in pids))
+    until(lambda: not any(_alive(pid) for pid in pids))
 
 
 def test_after_kill_9_the_same_command_resumes_with_the_jobs_left(prompt: Prompt) -> None:
     words = ["--over", "n=0..7", "--slots", "1", "--", *SLOW, "0.3", "{n}"]
     running = started(*words)
     bag = Study.in_folder(RunFolder(Path(".shoestring/slow")))
-    _until(lambda: _told(bag, lambda: bag.state.by_status["finished"] >= 2))
+    until(lambda: _told(bag, lambda: bag.state.by_status["finished"] >= 2))
     running.kill()
     running.wait()
     assert bag.refresh().status == "paused"
@@ -189,10 +189,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _until(happened: Callable[[], bool]) -> None:
-    patience = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < patience, "nothing happened for half a minute"
-        time.sleep(0.05)

@@ -7,21 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from shoestring.errors import SpecError, StorageError
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
-from tests.cli.prompt import Prompt, refused
+from shoestring.testing.slowness import PATIENCE_S
+from tests.cli.prompt import Prompt, refused, until
 
 SHOESTRING = [sys.executable, "-c", "from shoestring.cli import main; main()"]
 
 SLOW = """
-import time
+import os, time
 def train(trial):
     for step in trial.steps():
-        time.sleep(0.03)
+        time.sleep(0.2 if os.path.exists("slow") else 0.03)
         trial.report(loss=1 / step + trial["lr"])
         with trial.save() as folder:
             if folder:
@@ -100,50 +100,55 @@ def test_a_simulation_is_stored_beside_the_run_and_names_its_source(prompt: Prom
 
 def test_a_run_out_of_budget_resumes_with_a_larger_one(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"', max_machines="1")
-    words = ["run", file, "--market", "modern", "--speedup", "3000", "--deadline", "30h", "--budget"]
+    words = ["run", file, "--market", "modern", "--speedup", "3000", "--deadline", "90d", "--budget"]
     poor = prompt(*words, "0.02")
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     assert "no more machines can be rented" in study.state.ending, poor.output
     assert "A larger --budget" in prompt(*words, "0.02").output
     unfinished = study.state.by_status["finished"]
     assert unfinished < 6
-    richer = prompt(*words, "5")
+    richer = prompt(*words, "500")
     assert richer.exit_code == 0, richer.output
     assert study.refresh().state.by_status["finished"] == 6
-    assert 0.02 < study.state.spent_usd <= 5
+    assert 0.02 < study.state.spent_usd <= 500
 
 
 def test_ctrl_c_pauses_and_the_same_command_resumes_with_a_larger_budget(prompt: Prompt) -> None:
-    file = prompt.study(train=SLOW, trials="6", max_steps="18", recipe='"random"', on='"local"')
-    words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "30h", "--budget"]
+    file = prompt.study(train=SLOW, trials="6", max_steps="36", recipe='"random"', on='"local"')
+    words = ["run", file, "--market", "modern", "--speedup", "900", "--deadline", "90d", "--budget"]
+    slow = Path("slow")
+    slow.touch()
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
-    running = subprocess.Popen([*SHOESTRING, *words, "3"], stderr=subprocess.PIPE, text=True)
-    _until(lambda: _steps(study) > 20)
+    running = subprocess.Popen([*SHOESTRING, *words, "300"], stderr=subprocess.PIPE, text=True)
+    until(lambda: _steps(study) > 20)
     running.send_signal(signal.SIGINT)
-    _, stderr = running.communicate(timeout=30)
+    _, stderr = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, stderr
     assert "released" in stderr
     assert "Run the same command to resume" in stderr
     assert study.refresh().status == "paused"
     assert not study.state.leases
 
-    result = prompt(*words, "4")
+    slow.unlink()
+    result = prompt(*words, "400")
     assert result.exit_code == 0, result.output
     assert study.refresh().status == "completed"
-    assert study.spec.budget_usd == 4
+    assert study.spec.budget_usd == 400
     assert study.state.lost_steps == 0
-    assert "you set the budget to $4.00" in str(study.log())
+    assert "you set the budget to $400.00" in str(study.log())
 
 
 def test_after_kill_9_the_same_command_resumes(prompt: Prompt) -> None:
-    file = prompt.study(train=SLOW, trials="4", max_steps="12", on='"local"')
+    file = prompt.study(train=SLOW, trials="4", max_steps="36", on='"local"')
+    Path("slow").touch()
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
-    _until(lambda: _steps(study) > 8)
+    until(lambda: _steps(study) > 8)
     running.kill()
     running.wait()
     before = study.refresh().state.seq
     assert study.status == "paused"
+    Path("slow").unlink()
     result = prompt("run", file)
     assert result.exit_code == 0, result.output
     assert "resuming study" in result.output
@@ -156,12 +161,12 @@ def test_stop_from_another_shell_ends_a_running_study(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, "run", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _until(lambda: _steps(study) > 4)
+    until(lambda: _steps(study) > 4)
     refused(prompt("run", file), "is running this study")
     assert prompt("status", "study").exit_code == 0
     result = prompt("stop", "study")
     assert result.exit_code == 0, result.output
-    assert running.wait(timeout=30) == 0
+    assert running.wait(timeout=PATIENCE_S) == 0
     assert study.refresh().status == "cancelled"
     assert "stopped by the user" in study.state.ending
     assert "is over already" in prompt("stop").output
@@ -171,7 +176,7 @@ def test_stop_ends_a_run_without_a_controller(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
     study = Study.in_folder(RunFolder(Path(".shoestring/study")))
     running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
-    _until(lambda: _steps(study) > 4)
+    until(lambda: _steps(study) > 4)
     running.kill()
     running.wait()
     assert prompt("stop").exit_code == 0
@@ -184,13 +189,6 @@ def _steps(study: Study) -> int:
         return sum(job.step for job in study.refresh().state.jobs.values())
     except (StorageError, SpecError):
         return 0  # the journal is not there yet, or has no entry
-
-
-def _until(happened: object) -> None:
-    patience = time.monotonic() + 30
-    while not happened():  # type: ignore[operator]
-        assert time.monotonic() < patience, "nothing happened for half a minute"
-        time.sleep(0.05)
 
 
 def test_former_names_are_accepted_and_not_shown(prompt: Prompt) -> None:

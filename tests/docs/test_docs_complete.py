@@ -43,7 +43,7 @@ def test_every_field_of_a_spec_is_described() -> None:
 
 
 def test_every_recipe_is_described() -> None:
-    assert not [name for name, _ in recipes.describe() if f"`{name}`" not in page("spec.md")]
+    assert not [recipe.name for recipe in recipes.describe() if f"`{recipe.name}`" not in page("spec.md")]
 
 
 def test_every_option_of_a_market_is_described() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.markdown import DOCUMENTS, ROOT, anchors, blocks, links
 from tests.docs.running import matches, run
+from tests.docs.warm import Warm
 
 
 def runnable(document: Path) -> bool:
@@ -18,9 +20,17 @@ def name(document: Path) -> str:
     return str(document.relative_to(ROOT))
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    processes = Warm()
+    yield processes
+    processes.close()
+
+
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if runnable(path)], ids=name)
-def test_what_is_shown_is_what_happens(document: Path, tmp_path: Path) -> None:
-    for done in run(document, tmp_path):
+def test_what_is_shown_is_what_happens(document: Path, tmp_path: Path, warm: Warm) -> None:
+    cold = document == ROOT / "README.md"  # what people type first is started as they start it
+    for done in run(document, tmp_path, None if cold else warm):
         what = f"{name(document)}, line {done.block.at}: {'the block' if done.command is None else done.command.line}"
         printed = "\n".join(done.printed)
         assert done.exit_code == done.expected_code, f"{what} ended with {done.exit_code}:\n{printed}"

@@ -4,7 +4,8 @@ import math
 import time
 from contextlib import closing
 
-from shoestring.backends.local.backend import LocalBackend
+from shoestring.backends.local.place import LocalPlace
+from shoestring.backends.site import Site
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
@@ -48,9 +49,8 @@ def test_trials_on_data_fractions_keep_their_samples_through_a_revocation(tmp_pa
     )
     clock = RunClock(started_at=0.0, wall_at=time.time(), speedup=SPEEDUP)
     store = DirectoryStore(tmp_path / "checkpoints")
-    backend = LocalBackend(
-        tmp_path, code=described.code, provider=provider, clock=clock, store=store.root, metric="loss"
-    )
+    site = Site(run_dir=tmp_path, code=described.code, folder=tmp_path, store=store, clock=clock, metric="loss")
+    backend = LocalPlace().open(None, site, provider)
     journal, first = MemoryJournal(), e.RunStarted(at=0.0, spec=described, seed=described.seed)
     with closing(LiveWorld(backend, clock, provider.feed, store)) as world:
         state = run(world, journal, parts.policies(step_s=STEP_S), BudgetAndDeadline(), first=[first])

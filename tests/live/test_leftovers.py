@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from shoestring.testing.slowness import PATIENCE_S
+
 STUDY = """
 import time
 from pathlib import Path
@@ -49,7 +51,7 @@ def workers_of(folder: Path) -> list[int]:
 def kill_in_the_middle_of_a_save(folder: Path) -> list[str]:
     """Controller and workers, all with SIGKILL; the names of what is left half made."""
     running = subprocess.Popen([sys.executable, "study.py"], cwd=folder, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not partials(folder) and time.monotonic() < until:
         time.sleep(0.002)
     running.kill()
@@ -67,12 +69,12 @@ def test_leftovers_of_killed_saves_are_gone_after_the_next_start_and_at_the_end(
             break
     assert left, "no kill hit a save: the test shows nothing"
     running = subprocess.Popen([sys.executable, "study.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while set(partials(tmp_path)) & set(left) and time.monotonic() < until:
         time.sleep(0.05)
     assert running.poll() is None, "they are swept when it starts, not only when it ends"
     assert not set(partials(tmp_path)) & set(left)
-    _, said = running.communicate(timeout=240)
+    _, said = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0, said
     assert partials(tmp_path) == []
     assert list((tmp_path / "runs" / "saves" / "segments").glob("*/saving")) == []

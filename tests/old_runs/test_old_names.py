@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from shoestring.testing.slowness import PATIENCE_S
+
 FORMER = {
     "shoestring.backends.slurm_host": "shoestring.backends.slurm.host",
     "shoestring.backends.ray_keeper": "shoestring.backends.ray.keeper",
@@ -20,7 +22,7 @@ FORMER = {
 
 def start(module: str, *words: str, said: str = "") -> str:
     command = [sys.executable, "-P", "-m", module, *words]
-    return subprocess.run(command, input=said, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, input=said, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
 
 
 @pytest.mark.parametrize("former", FORMER)
@@ -28,10 +30,17 @@ def test_a_former_name_starts_the_same_program(former: str) -> None:
     assert import_module(former).main is import_module(FORMER[former]).main
 
 
-def test_a_slurm_job_that_was_queued_by_an_earlier_release_signs_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("former", ["shoestring.backends.slurm_host", "shoestring.backends.slurm.host"])
+def test_a_slurm_job_that_was_queued_by_an_earlier_release_signs_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, former: str
+) -> None:
     (tmp_path / "orders").mkdir()
-    start("shoestring.backends.slurm_host", str(tmp_path))  # nothing says until when to host: it leaves at once
-    assert json.loads((tmp_path / "host.json").read_text())["wall"] > 0
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURMD_NODENAME", "s0")
+    start(former, str(tmp_path))  # nothing says until when to host: it leaves at once
+    signed = json.loads((tmp_path / "host.json").read_text())
+    assert (signed["job"], signed["node"]) == ("12", "s0")
+    assert signed["wall"] > 0
     assert json.loads((tmp_path / "left.json").read_text())["cause"] == "released"
 
 

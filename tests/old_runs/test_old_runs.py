@@ -6,6 +6,7 @@ looked at they are moved elsewhere, as a user's project may be; to be resumed th
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import shutil
@@ -15,12 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import shoestring as ss
+from shoestring.cli.main import cli
 from shoestring.client import Client
 from shoestring.runs.folder import RunFolder
 from shoestring.server.submissions import read_submission
 from shoestring.server.tokens import FILE, add_token
+from shoestring.testing.slowness import PATIENCE_S
 from tests.old_runs.make import CLI, KINDS, PLACE
 
 RELEASES = sorted(path for path in Path(__file__).parent.glob("release_*") if path.is_dir())
@@ -47,10 +51,17 @@ class Project:
         self.store = folder / "runs"
 
     def shoestring(self, *words: str) -> str:
-        command = [*CLI, *words, "--store", str(self.store)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, f"{words}: {done.stderr}"
+        """The command in this process, which has loaded all it needs already."""
+        with contextlib.chdir(self.folder):
+            done = CliRunner().invoke(cli, [*words, "--store", str(self.store)], prog_name="shoestring")
+        assert done.exit_code == 0, f"{words}: {done.output}"
         return done.stdout
+
+    def started(self, *words: str) -> None:
+        """The command as a process of its own, as users start it."""
+        command = [*CLI, *words, "--store", str(self.store)]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
 
     def run(self, name: str) -> ss.Study:
         return ss.Study.in_folder(RunFolder(self.store / name))
@@ -107,7 +118,7 @@ def test_a_half_way_run_is_resumed_to_its_end(in_place: Project) -> None:
     project = in_place
     before = project.facts["halfway"]
     recorded = list(project.run("halfway").entries())
-    project.shoestring("run", f"{project.kind}.py", "--name", "halfway")
+    project.started("run", f"{project.kind}.py", "--name", "halfway")
     study = project.run("halfway")
     assert study.state.concluded
     assert study.status == "completed"
@@ -143,7 +154,7 @@ def service(tmp_path: Path) -> Iterator[tuple[Project, Client]]:
     address = serving.stdout.readline().split(" on ")[1].partition(",")[0]
     yield project, Client(address, token)
     serving.terminate()
-    serving.wait(60)
+    serving.wait(PATIENCE_S)
 
 
 def test_a_service_resumes_what_was_submitted_to_an_earlier_release(service: tuple[Project, Client]) -> None:

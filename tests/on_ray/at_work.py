@@ -5,34 +5,27 @@ import tempfile
 import time
 from pathlib import Path
 
-from shoestring.backends.ray.backend import RayBackend
+from shoestring.backends.drawn_machines import as_drawn
+from shoestring.backends.processes import ProcessBackend
 from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.backends.ray.keeper import Keep
 from shoestring.backends.ray.kept_process import RAY_START, KeptProcess
 from shoestring.backends.ray.link import RayLink
-from shoestring.backends.ray.started_nodes import StartedNodes
+from shoestring.backends.ray.nodes import RayNodes
+from shoestring.backends.ray.place import RayPlace
+from shoestring.backends.ray.worker import RayWorkers
 from shoestring.worker.ranks import free_port
 
 
 def on_started_nodes(rig):
-    return _backend(rig, StartedNodes(rig.run_dir, deadman_s=rig.deadman_s))
+    return RayPlace().open(None, rig.site, rig.provider)
 
 
-def on_cluster(rig, cluster):
-    return _backend(rig, JoinedNodes(rig.run_dir, cluster.address))
-
-
-def _backend(rig, nodes):
-    return RayBackend(
-        rig.run_dir,
-        nodes=nodes,
-        code=rig.code,
-        provider=rig.provider,
-        clock=rig.clock,
-        store=rig.store.root,
-        metric="loss",
-        deadman_s=rig.deadman_s,
-    )
+def on_cluster(rig, cluster, nodes=None):
+    """As `RayPlace.open`; `nodes` to look at what it does."""
+    nodes = nodes or JoinedNodes(rig.site.run_dir, cluster.address)
+    machines = as_drawn(RayNodes(nodes, rig.clock), rig.provider, rig.site)
+    return ProcessBackend(rig.site, machines, RayWorkers(nodes), rig.provider)
 
 
 class SmallCluster:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, SegmentEnded
 from shoestring.kernel.spec import Code
@@ -22,10 +23,12 @@ pytestmark = pytest.mark.heavy
 def observe(tmp_path, cluster):
     observed = []
 
-    def make(function="train", **provider):
+    def make(function="train", kind=Rig, **provider):
         clock = RunClock(started_at=START, wall_at=time.time(), speedup=20.0)
-        rig = Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
-        observed.append(ObservedEvents(on_cluster(rig, cluster), rig))
+        rig = kind(tmp_path / "run", function, ScriptedProvider(**provider), clock)
+        nodes = JoinedNodes(rig.site.run_dir, cluster.address)
+        observed.append(ObservedEvents(on_cluster(rig, cluster, nodes), rig))
+        observed[-1].nodes = nodes
         return observed[-1]
 
     yield make
@@ -34,15 +37,15 @@ def observe(tmp_path, cluster):
     while processes_of(observed[-1].rig.run_dir) and time.monotonic() < until:
         time.sleep(0.05)
     assert processes_of(observed[-1].rig.run_dir) == {}
-    actors_end(observed[-1].backend)
+    actors_end(observed[-1])
     observed[-1].backend.close()
 
 
-def actors_end(backend):
+def actors_end(observed):
     until = time.monotonic() + 10
     while True:
-        backend.poll()
-        link = backend._nodes.link
+        observed.poll()
+        link = observed.nodes.link
         if link.view.heard >= 0 and not link.view.actors:
             return
         assert time.monotonic() < until, f"actors are left: {link.view.actors}"
@@ -56,9 +59,7 @@ class NumpyRig(Rig):
 
 
 def test_a_gang_on_two_nodes_learns_the_same_as_one_process_on_the_whole_batch(observe):
-    observed = observe()
-    observed.rig.__class__ = NumpyRig
-    observed.backend._code = observed.rig.code
+    observed = observe(kind=NumpyRig)
     observed.rent(L0)
     observed.rent(L1)
     observed.start(S0, until_step=8, lr=0.1)
@@ -74,7 +75,7 @@ def test_a_gang_on_two_nodes_learns_the_same_as_one_process_on_the_whole_batch(o
 
 def test_a_failing_worker_on_another_node_fails_its_gang_with_its_error(observe):
     observed = observe("gang_with_a_failure")
-    observed.backend._nodes.patience_s = 2.0
+    observed.nodes.patience_s = 2.0
     observed.rent(L0)
     observed.rent(L1)
     observed.start(S0, shares={L0: 1, L1: 1}, it="raises")
@@ -89,11 +90,11 @@ def test_a_dead_driver_is_replaced_and_nothing_is_lost_or_done_twice(observe):
     observed = observe()
     observed.rent(L0)
     observed.start(S0, until_step=20, step_s=0.05)
-    while observed.backend._nodes.link.view.heard < 1:
+    while observed.nodes.link.view.heard < 1:
         observed.poll()
-    observed.backend._nodes.link._driver.kill()  # the actor is starting, and has no order yet
+    observed.nodes.link._driver.kill()  # the actor is starting, and has no order yet
     observed.wait_for(JobReported)
-    observed.backend._nodes.link._driver.kill()
+    observed.nodes.link._driver.kill()
     assert observed.end_of(S0).cause == "reached"
     assert observed.steps() == list(range(1, 21))
 
@@ -106,7 +107,7 @@ def test_there_are_no_more_leases_than_nodes_except_for_nodes_launched_for_a_lea
     observed.backend.acquire(RequestLease(lease=LeaseId("l5"), offer=OFFER, end_by=START + 6000, why="test"))
     assert observed.wait_for(LeaseDenied).reason == "no_capacity"
     cluster.add("launched", **{f"lease-{wanted}": 1})
-    while not observed.backend._nodes._named(wanted):
+    while not observed.nodes._named(wanted):
         observed.poll()
     observed.rent(wanted)
     observed.start(S0, lease=wanted, until_step=2)
@@ -118,7 +119,7 @@ def test_there_are_no_more_leases_than_nodes_except_for_nodes_launched_for_a_lea
 def test_a_dead_node_ends_its_lease_and_its_gang(observe, cluster):
     observed = observe("together")
     cluster.add("doomed", **{f"lease-{L1}": 1})
-    while not observed.backend._nodes._named(L1):
+    while not observed.nodes._named(L1):
         observed.poll()
     observed.rent(L0)
     observed.rent(L1)

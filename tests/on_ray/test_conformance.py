@@ -1,11 +1,15 @@
 """The Ray backend satisfies the laws of backends."""
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
+from shoestring.backends.ray.link import look_at
 from shoestring.testing.backend_rig import START, Rig, ScriptedProvider
 from shoestring.testing.backend_suite import BackendSuite
+from shoestring.testing.slowness import slowness
 from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 from tests.on_ray.at_work import on_cluster
@@ -21,13 +25,12 @@ class TestRay(BackendSuite):
 
     def rig(self, tmp_path, function="train", **provider):
         """A clock slow enough for actors, which take seconds to start."""
-        clock = RunClock(started_at=START, wall_at=time.time(), speedup=40.0)
+        clock = RunClock(started_at=START, wall_at=time.time(), speedup=25.0 / slowness())
         return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
 
     def make(self, rig: Rig):
-        backend = on_cluster(rig, self.cluster)
-        backend._nodes.ensure_ready()  # some leases of these tests are shorter than it takes to connect
-        return backend
+        look_at(self.cluster.address, Path(os.devnull))  # some leases are shorter than it takes to connect at first
+        return on_cluster(rig, self.cluster)
 
     def running(self, rig: Rig):
         """An order takes a moment to reach another machine."""

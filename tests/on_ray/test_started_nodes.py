@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shoestring.backends.ray.keeper import Keep
 from shoestring.backends.ray.link import look_at
 from shoestring.errors import PermanentError
 from shoestring.kernel.events import JobReported, LeaseEnded, SegmentEnded
@@ -34,6 +35,12 @@ def observed(tmp_path):
 
 def node_of(observed, lease):
     return session_of(read_json(observed.rig.run_dir / "leases" / lease / "node" / "pid.json", dict)["pid"])
+
+
+def head_of(observed, number):
+    keep = read_json(observed.rig.run_dir / "ray" / f"head-{number}" / "keep.json", Keep)
+    port = next(word.partition("=")[2] for word in keep.command if word.startswith("--port="))
+    return f"127.0.0.2:{port}"
 
 
 def wait_for_work(observed, segment):
@@ -74,7 +81,7 @@ def test_all_processes_of_a_node_end_with_it(observed):
 def test_a_dead_head_ends_its_leases_and_is_replaced(observed):
     observed.rent(L0)
     head = read_json(observed.rig.run_dir / "ray" / "head-0" / "pid.json", dict)["pid"]
-    address = observed.backend._nodes.link.address
+    address = head_of(observed, 0)
     with pytest.raises(PermanentError):
         look_at(address, Path(os.devnull))  # it refuses other clients
     for pid in session_of(head):
@@ -82,5 +89,5 @@ def test_a_dead_head_ends_its_leases_and_is_replaced(observed):
     gone = observed.wait_for(LeaseEnded)
     assert (gone.lease, gone.cause) == (L0, "lost")
     observed.rent(L1)
-    assert observed.backend._nodes.link.address != address
+    assert head_of(observed, 1) != address
     assert list(observed.backend.inventory()) == [L1]

@@ -2,24 +2,30 @@
 
 import time
 
-from shoestring.backends.slurm.backend import SlurmBackend
-from shoestring.backends.slurm.leases import SlurmLeases
+from shoestring.backends.drawn_machines import as_drawn
+from shoestring.backends.folder_post import FolderPost
+from shoestring.backends.hosted_machines import HostedMachines
+from shoestring.backends.hosted_worker import HostedWorkers
+from shoestring.backends.processes import ProcessBackend
+from shoestring.backends.slurm.jobs import SlurmJobs
 from shoestring.testing.backend_rig import START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 
 
 def on_slurm(rig, partition=None):
-    return SlurmBackend(
-        rig.run_dir,
-        slurm=SlurmLeases(rig.run_dir, partition, deadman_s=rig.deadman_s),
-        code=rig.code,
-        provider=rig.provider,
-        clock=rig.clock,
-        store=rig.store.root,
-        metric="loss",
-        deadman_s=rig.deadman_s,
-    )
+    """As `SlurmPlace.open`, also of a partition that does not exist, and where Slurm does not."""
+    site = rig.site
+    post = FolderPost(site)
+    jobs = SlurmJobs(site.run_dir, post, partition)
+    machines = as_drawn(HostedMachines(jobs, post, site.clock), rig.provider, site, grants=False)
+    return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), rig.provider)
+
+
+def jobs_of(run_dir):
+    """The jobs of this run as another controller finds them."""
+    rig = Rig(run_dir, "train", ScriptedProvider(), RunClock(START, time.time(), speedup=1.0))
+    return SlurmJobs(rig.site.run_dir, FolderPost(rig.site))
 
 
 def observe_slurm(tmp_path, function="train", *, speedup=20.0, partition=None, **provider):

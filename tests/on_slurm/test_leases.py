@@ -1,10 +1,12 @@
 """Leases on a real Slurm: requested once, found again, preempted with and without a warning, and never left behind."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
-from shoestring.backends.slurm.leases import SlurmLeases
+from shoestring.backends.folder_post import FolderPost
+from shoestring.backends.lease_record import LeaseRecord
 from shoestring.errors import PermanentError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.events import (
@@ -17,7 +19,7 @@ from shoestring.kernel.events import (
 )
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents
-from tests.on_slurm.at_work import nothing_is_left, observe_slurm, on_slurm
+from tests.on_slurm.at_work import jobs_of, nothing_is_left, observe_slurm, on_slurm
 from tests.on_slurm.small_cluster import wait_until
 
 pytestmark = pytest.mark.heavy
@@ -38,7 +40,14 @@ def observe(tmp_path, slurm):
 
 
 def job_of(observed, lease):
-    return observed.backend._slurm.job(lease)
+    return jobs_of(observed.rig.run_dir).job(lease)
+
+
+def submit(jobs, rig, lease):
+    FolderPost(rig.site).keep_until(lease, 2e9)
+    jobs.rent(
+        LeaseRecord(request=RequestLease(lease=lease, offer=OFFER, end_by=2e9, why="test"), end_by=2e9), again=False
+    )
 
 
 def successor_of(observed):
@@ -65,16 +74,16 @@ def test_a_job_of_this_run_without_a_lease_is_cancelled_and_those_of_others_are_
     observed = observe()
     observed.rent(L0)
     (observed.rig.run_dir / "leases" / "l9").mkdir()
-    observed.backend._slurm.request(LeaseId("l9"), 2e9)
-    another = SlurmLeases(tmp_path / "another")
-    (tmp_path / "another" / "leases" / L0).mkdir(parents=True)
-    another.request(L0, 2e9)
+    submit(jobs_of(observed.rig.run_dir), observed.rig, LeaseId("l9"))
+    elsewhere = replace(observed.rig, run_dir=tmp_path / "another")
+    another = jobs_of(elsewhere.run_dir)
+    submit(another, elsewhere, L0)
     assert len(slurm.jobs()) == 3
     successor = successor_of(observed)
     wait_until(lambda: successor.poll() or not any(" l9" in job for job in slurm.jobs()))
     assert sorted(job.split()[0] for job in slurm.jobs()) == sorted([job_of(successor, L0), another.job(L0)])
-    another.release(L0)
-    another.close(no_leases=True)
+    another.end(L0)
+    another.close(leased=False)
 
 
 def test_the_trial_saves_and_stops_on_slurms_warning(observe, slurm):
@@ -99,7 +108,7 @@ def test_a_gang_on_two_nodes_trains_together_and_is_lost_with_one_of_them(observ
     assert [step["world_size"] for step in observed.metrics(S0)] == [3.0] * 4
     observed.start(S1, until_step=10_000, shares={L0: 1, L1: 2}, step_s=0.05)
     observed.wait_for(JobReported, lambda event: event.segment == S1)
-    node = observed.backend._slurm.signed(L1).node
+    node = FolderPost(observed.rig.site).signed(L1).node
     slurm.kill_node(node)
     ended, gone = observed.end_of(S1), observed.wait_for(LeaseEnded)
     slurm.start_node(node)
@@ -160,10 +169,10 @@ def test_jobs_have_the_name_of_the_run_and_the_lease(observe, slurm):
     observed = observe()
     observed.rent(L0)
     (job,) = slurm.jobs()
-    assert job.split()[1] == observed.backend._slurm.name
+    assert job.split()[1] == jobs_of(observed.rig.run_dir).name
     assert job.split()[3] == L0
     listed = subprocess.run(
-        ["squeue", "--noheader", f"--name={observed.backend._slurm.name}", "--format=%i"],
+        ["squeue", "--noheader", f"--name={jobs_of(observed.rig.run_dir).name}", "--format=%i"],
         capture_output=True,
         text=True,
         check=True,

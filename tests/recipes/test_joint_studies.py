@@ -11,6 +11,7 @@ import pytest
 
 import shoestring as ss
 from shoestring.report.study import Study
+from shoestring.testing.slowness import PATIENCE_S
 
 SPACE = {
     "x": ss.uniform(0, 1),
@@ -44,8 +45,8 @@ if __name__ == "__main__":
         options={"startup": 2},
         trials=4,
         max_steps=2,
-        budget="$5",
-        deadline="1 day",
+        budget="$500",
+        deadline="90 days",
         market={"kind": "modern", "interruptions_per_hour": 0.0, "speedup": 900, "provision_s": 60},
         name="joint",
     )
@@ -119,8 +120,9 @@ def test_in_this_process_the_machines_of_a_trial_are_on_the_bill() -> None:
         minimize="loss",
         recipe="random",
         trials=4,
-        budget="$5",
-        deadline="2h",
+        budget="$50",
+        deadline="9d",
+        speedup=300,
         on="inline",
         name="inline",
     )
@@ -132,7 +134,7 @@ def test_in_this_process_the_machines_of_a_trial_are_on_the_bill() -> None:
 
 def test_on_real_processes_each_trial_has_its_machines_and_workers() -> None:
     Path("joint.py").write_text(REAL_STUDY)
-    subprocess.run([sys.executable, "joint.py"], check=True, timeout=120)
+    subprocess.run([sys.executable, "joint.py"], check=True, timeout=PATIENCE_S)
     study = ss.resume("joint")
     assert study.status == "completed"
     assert [trial.status for trial in study.trials] == ["finished"] * 4

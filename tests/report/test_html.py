@@ -19,7 +19,7 @@ from shoestring.kernel.decisions import Decision
 from shoestring.kernel.events import Event
 from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import LOCAL, Listing, Offer
+from shoestring.kernel.types import LOCAL, THIS_MACHINE, Listing, Offer
 from shoestring.report.html import LOG_HEAD, LOG_TAIL, page
 from shoestring.report.plots.journal_pass import Chronicle, TrialInterval
 from shoestring.report.plots.machines import SHOWN, lanes, machine_bars
@@ -128,7 +128,8 @@ def test_a_bag_that_follows_no_metric_has_no_learning_curves() -> None:
 
 
 def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
-    study = simulated(plain_curve, trials=400, budget="$50", deadline="30d", max_machines=40)
+    cheapest = {"placement": "cheapest"}  # decided at once; the log is as long
+    study = simulated(plain_curve, trials=400, budget="$50", deadline="30d", max_machines=40, options=cheapest)
     whole = len(study.log())
     assert whole > LOG_HEAD + LOG_TAIL
     text = page(study)
@@ -226,7 +227,7 @@ def test_lease_ended_may_arrive_before_segment_ended(late: bool) -> None:
 
 
 def test_a_run_free_of_charge_shows_machines_and_no_cost() -> None:
-    here = offer(provider=LOCAL)
+    here = offer(provider=LOCAL, machine=THIS_MACHINE)
     found = figures(page(Study(lambda: rented(spec_with(here, budget_usd=0.0), of=here))))
     assert "dollars" not in text_of(found["money"])
     assert "nothing was billed" in text_of(found["money"])

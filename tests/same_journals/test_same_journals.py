@@ -29,7 +29,7 @@ def test_a_journal_is_what_it_was(case: str) -> None:
 
 
 def test_every_recipe_is_compared() -> None:
-    assert {name for name, _ in describe()} <= {words["recipe"] for words in CASES.values()}
+    assert {recipe.name for recipe in describe()} <= {words["recipe"] for words in CASES.values()}
 
 
 def test_what_is_kept_is_what_is_compared() -> None:

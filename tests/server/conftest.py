@@ -22,12 +22,18 @@ STUDY: dict[str, Any] = {
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Serving]:
-    """A service for one test, with an empty store."""
+def unstarted(tmp_path: Path) -> Iterator[Serving]:
+    """A service for one test, with an empty store, which the test starts as it needs it."""
     server = Serving(tmp_path)
-    server.start()
     yield server
     server.end()
+
+
+@pytest.fixture
+def serving(unstarted: Serving) -> Serving:
+    """The same, started."""
+    unstarted.start()
+    return unstarted
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from shoestring.client import Client
 from shoestring.runs.folder import RunFolder
 from shoestring.server.controllers import holder
 from shoestring.server.tokens import FILE, add_token
+from shoestring.testing.slowness import PATIENCE_S
 
 _PROGRAM = [sys.executable, "-c", "from shoestring.cli import main; main()", "serve"]
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Serving:
         """Gracefully; returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(90)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         assert self.process is not None
@@ -106,7 +107,7 @@ class Serving:
         sent = {"Content-Type": "application/json", **headers}
         if token is not None:
             sent["Authorization"] = f"Bearer {token or self.token}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in sent.items():
@@ -120,7 +121,7 @@ class Serving:
             connection.close()
 
 
-def eventually(look: Callable[[], T], within_s: float = 60.0) -> T:
+def eventually(look: Callable[[], T], within_s: float = PATIENCE_S) -> T:
     """The first true result of `look`."""
     until = time.monotonic() + within_s
     while not (seen := look()):

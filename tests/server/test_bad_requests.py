@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.server.limits import HEAD_TIMEOUT_S, MAX_BODY_BYTES
+from shoestring.testing.slowness import PATIENCE_S
 from tests.server.serving import Serving
 
 GOOD = {"name": "good", "command": "true", "over": {"x": [1]}}
@@ -122,7 +123,7 @@ def test_queries_have_limits(shared: Serving, query: str) -> None:
 def test_bodies_have_a_size_limit_with_and_without_a_content_length(shared: Serving) -> None:
     large = str(10 * MAX_BODY_BYTES)
     assert shared.ask("POST", "/v1/runs", b"{", headers={"Content-Length": large})[0] == 413
-    with socket.create_connection(("127.0.0.1", shared.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=PATIENCE_S) as line:
         head = f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {shared.token}\r\n"
         line.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
@@ -135,7 +136,7 @@ def test_bodies_have_a_size_limit_with_and_without_a_content_length(shared: Serv
 
 
 def test_heads_have_a_size_limit(shared: Serving) -> None:
-    with socket.create_connection(("127.0.0.1", shared.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=PATIENCE_S) as line:
         line.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
         try:
             for _ in range(100):
@@ -177,7 +178,7 @@ def test_shell_metacharacters_are_plain_text(serving: Serving) -> None:
     ]
     client = serving.client()
     client.submit({"name": "plain", "command": ["echo", "{x}", "; touch pwned", "$HOME"], "over": {"x": values}})
-    assert client.wait("plain", timeout_s=60)["progress"]["by_status"] == {"finished": len(values)}
+    assert client.wait("plain", timeout_s=PATIENCE_S)["progress"]["by_status"] == {"finished": len(values)}
     logs = "".join(path.read_text() for path in (serving.store / "plain" / "segments").glob("*/log.txt"))
     assert all(f"{value} ; touch pwned $HOME" in logs for value in values)
     assert not list(serving.folder.rglob("pwned"))
@@ -187,7 +188,7 @@ def test_import_paths_are_not_imported_by_the_service(serving: Serving) -> None:
     Path(serving.folder / "loud.py").write_text("import os\nopen(f'loaded-{os.getpid()}', 'w')\ndef job(trial): pass\n")
     client = serving.client()
     client.submit({"name": "loud", "kind": "bag", "function": "loud.py:job", "given": [{"x": 1}]})
-    client.wait("loud", timeout_s=60)
+    client.wait("loud", timeout_s=PATIENCE_S)
     loaded = {path.name for path in serving.folder.glob("loaded-*")}
     assert loaded, "somebody did load it: the worker"
     assert serving.process is not None

@@ -9,6 +9,7 @@ import pytest
 
 from shoestring.errors import SpecError, StorageError
 from shoestring.server.tokens import FILE, TokenStore, add_token, read_tokens, revoke_token
+from shoestring.testing.slowness import PATIENCE_S
 from tests.server.serving import Serving
 
 PATHS = (
@@ -71,7 +72,7 @@ def test_the_token_is_in_no_file_and_no_process(shared: Serving) -> None:
 def test_jobs_do_not_inherit_the_token(serving: Serving) -> None:
     client = serving.client()
     client.submit({"name": "env", "command": ["env"], "kind": "bag", "given": [{"x": 1}]})
-    client.wait("env", timeout_s=60)
+    client.wait("env", timeout_s=PATIENCE_S)
     (log,) = (serving.store / "env" / "segments").glob("*/log.txt")
     assert "SHOESTRING_" in log.read_text(), "it did print its environment"
     assert serving.token not in log.read_text()

@@ -13,6 +13,7 @@ import pytest
 from shoestring.client import ServiceError
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
+from shoestring.testing.slowness import PATIENCE_S
 from tests.server.conftest import STUDY
 from tests.server.serving import Serving, eventually
 
@@ -48,7 +49,7 @@ def test_a_bag_is_submitted_run_and_fetched(serving: Serving) -> None:
     client = serving.client()
     run = client.submit(bag("small", 3))
     assert (run["id"], run["status"], run["progress"]) == ("small", "queued", None)
-    over = client.wait("small", timeout_s=60)
+    over = client.wait("small", timeout_s=PATIENCE_S)
     assert over["status"] == "completed"
     assert over["progress"]["by_status"] == {"finished": 3}
     assert [(trial["trial"], trial["config"]) for trial in client.results("small")] == [(i, {"x": i}) for i in range(3)]
@@ -64,7 +65,7 @@ def test_a_bag_is_submitted_run_and_fetched(serving: Serving) -> None:
 def test_a_simulated_study_is_stored_under_its_own_name(serving: Serving) -> None:
     client = serving.client()
     assert client.submit(STUDY, mode="simulate")["id"] == "study-simulated"
-    over = client.wait("study-simulated", timeout_s=60)
+    over = client.wait("study-simulated", timeout_s=PATIENCE_S)
     study = Study.in_folder(RunFolder(serving.store / "study-simulated"))
     assert over["progress"]["best"]["trial"] == study.best.number
     assert client.receipt("study-simulated") == json.loads(json.dumps(study.receipt.to_plain()))
@@ -76,15 +77,15 @@ def test_a_bag_from_a_table_on_the_services_machine_returns_the_output_of_its_jo
     client = serving.client()
     client.submit({"name": "tabled", "command": "echo {word} {x}", "table": "jobs.csv"})
     table.unlink()  # what was submitted stays what it was
-    assert client.wait("tabled", timeout_s=60)["status"] == "completed"
+    assert client.wait("tabled", timeout_s=PATIENCE_S)["status"] == "completed"
     assert [(job["config"]["x"], job["output"], job["attempts"]) for job in client.results("tabled")] == [
         (1, "one 1", 1),
         (2, "two 2", 1),
     ]
 
 
-def test_the_same_submission_returns_the_same_run_and_another_is_refused(serving: Serving) -> None:
-    serving.stop()
+def test_the_same_submission_returns_the_same_run_and_another_is_refused(unstarted: Serving) -> None:
+    serving = unstarted
     serving.start("--max-concurrent-runs", "0")
     client = serving.client()
     first = client.submit(bag("one", 2))
@@ -94,8 +95,8 @@ def test_the_same_submission_returns_the_same_run_and_another_is_refused(serving
     assert refused.value.status == 409
 
 
-def test_runs_are_queued_and_a_queued_run_can_be_cancelled(serving: Serving) -> None:
-    serving.stop()
+def test_runs_are_queued_and_a_queued_run_can_be_cancelled(unstarted: Serving) -> None:
+    serving = unstarted
     serving.start("--max-concurrent-runs", "1")
     client = serving.client()
     for name in ("first", "second", "third"):
@@ -105,7 +106,7 @@ def test_runs_are_queued_and_a_queued_run_can_be_cancelled(serving: Serving) -> 
     assert client.cancel("second")["status"] == "cancelled"
     assert client.get("third")["ahead"] == 0
     let_go(serving)
-    assert client.wait("third", timeout_s=60)["status"] == "completed"
+    assert client.wait("third", timeout_s=PATIENCE_S)["status"] == "completed"
     assert client.get("first")["status"] == "completed"
     serving.stop()
     serving.start()
@@ -117,7 +118,7 @@ def test_an_active_run_is_cancelled_for_good(serving: Serving) -> None:
     client.submit(bag("long", 4, gated=True))
     eventually(lambda: (client.get("long")["progress"] or {}).get("by_status", {}).get("running"))
     client.cancel("long")
-    over = client.wait("long", timeout_s=60)
+    over = client.wait("long", timeout_s=PATIENCE_S)
     assert (over["status"], over["progress"]["ending"]) == ("cancelled", "stopped by the user")
     assert client.cancel("long")["status"] == "cancelled"
     eventually(lambda: serving.left_behind() == [serving.process.pid])
@@ -136,7 +137,7 @@ def test_a_service_killed_with_its_controllers_resumes_every_run(serving: Servin
     serving.start()
     client = serving.client()
     for name, jobs in (("killed", 6), ("waiting", 1)):
-        over = client.wait(name, timeout_s=90)
+        over = client.wait(name, timeout_s=PATIENCE_S)
         assert (over["status"], over["progress"]["by_status"]) == ("completed", {"finished": jobs})
 
 
@@ -151,8 +152,8 @@ def test_controllers_survive_a_killed_service_and_are_adopted(serving: Serving) 
     assert serving.controller_of("adopted") == controller
     assert client.submit(bag("next", 1))["ahead"] == 0, "the one taken over has the only place"
     let_go(serving)
-    assert client.wait("adopted", timeout_s=60)["progress"]["by_status"] == {"finished": 4}
-    assert client.wait("next", timeout_s=60)["status"] == "completed"
+    assert client.wait("adopted", timeout_s=PATIENCE_S)["progress"]["by_status"] == {"finished": 4}
+    assert client.wait("next", timeout_s=PATIENCE_S)["status"] == "completed"
     assert done(serving) == ["0", "0", "1", "2", "3"], "each job of both bags once"
 
 
@@ -164,7 +165,7 @@ def test_a_controller_that_is_killed_is_replaced(serving: Serving) -> None:
     assert controller is not None
     os.kill(controller, signal.SIGKILL)
     let_go(serving)
-    over = client.wait("crashes", timeout_s=60)
+    over = client.wait("crashes", timeout_s=PATIENCE_S)
     assert (over["status"], over["trouble"]) == ("completed", "")
 
 
@@ -177,7 +178,7 @@ def test_shutting_down_pauses_runs_and_leaves_no_process(serving: Serving) -> No
     assert Study.in_folder(RunFolder(serving.store / "paused")).status == "paused"
     let_go(serving)
     serving.start()
-    assert serving.client().wait("paused", timeout_s=60)["progress"]["by_status"] == {"finished": 3}
+    assert serving.client().wait("paused", timeout_s=PATIENCE_S)["progress"]["by_status"] == {"finished": 3}
 
 
 def test_a_run_that_pauses_by_itself_says_why_and_can_be_resumed(serving: Serving) -> None:
@@ -187,16 +188,16 @@ def test_a_run_that_pauses_by_itself_says_why_and_can_be_resumed(serving: Servin
     controller = serving.controller_of("odd")
     assert controller is not None
     os.kill(controller, signal.SIGINT)  # as a person would at that machine
-    assert client.wait("odd", timeout_s=60)["status"] == "paused"
+    assert client.wait("odd", timeout_s=PATIENCE_S)["status"] == "paused"
     let_go(serving)
     assert client.resume("odd")["status"] in ("queued", "starting", "running")
-    assert client.wait("odd", timeout_s=60)["status"] == "completed"
+    assert client.wait("odd", timeout_s=PATIENCE_S)["status"] == "completed"
     with pytest.raises(ServiceError, match="nothing to resume"):
         client.resume("odd")
 
 
-def test_a_run_that_cannot_be_started_says_why(serving: Serving) -> None:
-    serving.stop()
+def test_a_run_that_cannot_be_started_says_why(unstarted: Serving) -> None:
+    serving = unstarted
     serving.start("--max-concurrent-runs", "0")
     program = serving.folder / "program"
     program.write_text("#!/bin/sh\n")
@@ -205,11 +206,11 @@ def test_a_run_that_cannot_be_started_says_why(serving: Serving) -> None:
     serving.stop()
     program.rename(serving.folder / "elsewhere")
     serving.start()
-    found = serving.client().wait("gone", timeout_s=60)
+    found = serving.client().wait("gone", timeout_s=PATIENCE_S)
     assert (found["status"], "there is no program './program'" in found["trouble"]) == ("failed", True), found
     (serving.folder / "elsewhere").rename(program)
     serving.client().resume("gone")
-    assert serving.client().wait("gone", timeout_s=60)["status"] == "completed"
+    assert serving.client().wait("gone", timeout_s=PATIENCE_S)["status"] == "completed"
 
 
 def test_a_run_cancelled_before_a_crash_is_stopped_by_the_next_service(serving: Serving) -> None:
@@ -223,7 +224,7 @@ def test_a_run_cancelled_before_a_crash_is_stopped_by_the_next_service(serving: 
     serving.kill()
     os.kill(controller, signal.SIGKILL)
     serving.start()
-    over = serving.client().wait("cut", timeout_s=60)
+    over = serving.client().wait("cut", timeout_s=PATIENCE_S)
     assert (over["status"], over["progress"]["ending"]) == ("cancelled", "stopped by the user")
 
 

@@ -43,8 +43,8 @@ def test_pages_of_any_size_make_the_same_table(shared: Serving) -> None:
         assert found == whole
 
 
-def test_runs_are_listed_page_by_page(serving: Serving) -> None:
-    serving.stop()
+def test_runs_are_listed_page_by_page(unstarted: Serving) -> None:
+    serving = unstarted
     serving.start("--max-concurrent-runs", "0")
     names = [f"run {number}" for number in range(5)]
     for name in names:

@@ -11,6 +11,7 @@ import msgspec
 from shoestring.kernel.types import CheckpointRef
 from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.testing.checkpoint_suite import contents, folder
+from shoestring.testing.slowness import slowness
 
 SAVER = """
 import sys
@@ -40,7 +41,7 @@ def test_a_killed_save_is_never_visible_and_damages_no_other(tmp_path):
         command = [sys.executable, "-c", SAVER, str(store.root), str(source), str(begin)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as saver:
             assert saver.stdout.readline() == "ready\n"
-            time.sleep(rng.uniform(0.0, 0.08))
+            time.sleep(rng.uniform(0.0, 0.08) * slowness())
             saver.kill()
             lines = saver.stdout.read().splitlines(keepends=True)
         saved += [msgspec.json.decode(line, type=CheckpointRef) for line in lines if line.endswith("\n")]
@@ -75,7 +76,8 @@ def test_a_killed_save_is_swept_at_once_and_one_under_way_is_left(tmp_path):
         command = [sys.executable, "-c", SAVER, str(store.root), str(source), "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as saver:
             assert saver.stdout.readline() == "ready\n"
-            time.sleep(0.03)
+            while not (store.root / ".partial").exists() or not os.listdir(store.root / ".partial"):
+                time.sleep(0.002)
             saver.kill()
         killed = set(os.listdir(store.root / ".partial")) if (store.root / ".partial").exists() else set()
         if killed:

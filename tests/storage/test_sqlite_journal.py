@@ -71,10 +71,8 @@ def test_a_reader_does_not_block_the_writer(tmp_path):
         with SqliteJournal.open_readonly(path) as reader:
             reading = reader.read()
             assert next(reading).seq == 1
-            began = time.monotonic()
             for seq in range(1201, 1251):
-                journal.append(entry(seq), wait=True)
-            assert time.monotonic() - began < 5
+                journal.append(entry(seq), wait=True)  # a database that is locked is an error
             assert [one.seq for one in reading] == list(range(2, 1201)), "it reads what was there when it started"
             assert seqs(reader) == list(range(1, 1251))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.testing.slowness import PATIENCE_S
 from shoestring.worker.outbox import Ended, Reported, Saved, Tail
 from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, write_json
 
@@ -25,7 +26,7 @@ class WorkerRun:
         self.store = DirectoryStore(tmp_path / "store")
         self.user_folder = tmp_path / "user code"
         self.user_folder.mkdir()
-        self.control = Control(end_by=time.time() + 60)
+        self.control = Control(end_by=time.time() + 2 * PATIENCE_S)
         self.process = None
 
     def next_segment(self):
@@ -73,7 +74,7 @@ class WorkerRun:
         return found
 
     def wait_for(self, kind):
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             if found := self.lines(kind):
                 return found[0]
@@ -82,7 +83,7 @@ class WorkerRun:
 
     def run(self, **task):
         self.start(**task)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
         return self.ended()
 
     def ended(self):
@@ -92,7 +93,7 @@ class WorkerRun:
 
     def leaves_nothing(self):
         """Is the worker's process group empty, now or in a moment?"""
-        until = time.monotonic() + 5
+        until = time.monotonic() + PATIENCE_S
         while not group_is_empty(self.process.pid):
             if time.monotonic() > until:
                 return False

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.errors import SpecError
+from shoestring.testing.slowness import PATIENCE_S
 from shoestring.worker.arguments import ProgramFiles, fill
 from shoestring.worker.command import CommandRun
 from shoestring.worker.outbox import Ended, Reported
@@ -227,7 +228,7 @@ def test_a_program_gets_sigterm_when_it_has_to_stop_and_may_save(run):
             sys.exit(0)
         signal.signal(signal.SIGTERM, leave)
         print('{"step": 1, "loss": 1}', flush=True)
-        time.sleep(60)
+        time.sleep(6000)
         """,
         leave_after=1,
     )
@@ -236,7 +237,7 @@ def test_a_program_gets_sigterm_when_it_has_to_stop_and_may_save(run):
 
 
 def test_a_program_without_a_signal_handler_is_halted_too(run):
-    outcome = run("""import time; print('{"step": 1, "loss": 1}', flush=True); time.sleep(60)""", leave_after=1)
+    outcome = run("""import time; print('{"step": 1, "loss": 1}', flush=True); time.sleep(6000)""", leave_after=1)
     assert outcome == ("halted", 1, "")
 
 
@@ -273,12 +274,12 @@ def test_processes_a_program_leaves_running_do_not_block_its_end(run):
     outcome = run(
         """
         import subprocess, sys
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(6000)"])
         print('{"step": 3, "loss": 1}')
         """
     )
     assert outcome.cause == "reached"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_a_very_long_line_is_ignored(run):
@@ -322,13 +323,13 @@ def test_reports_can_come_from_the_shell(run, monkeypatch):
 
 
 def test_a_halt_reaches_a_shell_script_and_all_it_started(worker):
-    worker.write("train.sh", 'echo \'{"step": 1, "loss": 1}\'\nsleep 60\n')
+    worker.write("train.sh", 'echo \'{"step": 1, "loss": 1}\'\nsleep 6000\n')
     worker.start(command=("sh", "train.sh"))
     worker.wait_for(Reported)
-    worker.update_control(halt_by=time.time() + 30)
+    worker.update_control(halt_by=time.time() + PATIENCE_S)
     ended = worker.wait_for(Ended)
     assert (ended.cause, ended.step) == ("halted", 1)
-    worker.process.wait(5)
+    worker.process.wait(PATIENCE_S)
 
 
 def test_a_command_in_a_worker_resumes_from_its_checkpoint(worker, tmp_path):

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import shoestring.testing.user_code as user_code
+from shoestring.testing.slowness import PATIENCE_S
 from shoestring.worker.hosts import KEEP
 from shoestring.worker.outbox import Ended, Reported, Saved, Unsaved
 
@@ -126,7 +127,7 @@ def test_the_trial_saves_and_stops_on_sigterm(worker):
 def test_a_trial_that_never_saves_stops_too(worker):
     worker.start(function=f"{user_code.__file__}:forgetful", config={"step_s": 0.01}, until_step=10_000)
     worker.wait_for(Reported)
-    worker.update_control(halt_by=time.time() + 30)
+    worker.update_control(halt_by=time.time() + PATIENCE_S)
     assert worker.wait_for(Ended).cause == "halted"
     assert worker.saves() == []
 
@@ -154,7 +155,7 @@ def test_only_the_newest_checkpoints_and_the_one_it_resumed_from_are_kept(worker
     source.mkdir()
     (source / "trained").write_text("2")
     first = worker.store.put("j7", 2, source, segment="earlier")
-    worker.control = type(worker.control)(end_by=time.time() + 60, save_every_s=0.0)
+    worker.control = type(worker.control)(end_by=time.time() + PATIENCE_S, save_every_s=0.0)
     worker.run(function=TRAIN, until_step=9, resume_from=first)
     assert worker.saves() == [3, 4, 5, 6, 7, 8, 9]
     assert [ref.step for ref in worker.store.list()] == [2, 7, 8, 9]

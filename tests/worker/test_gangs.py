@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import shoestring.testing.user_code as user_code
+from shoestring.testing.slowness import PATIENCE_S
 from shoestring.worker.outbox import Ended, Reported, Started, Unsaved
 from shoestring.worker.ranks import rank_variables
 from shoestring.worker.task import Task
@@ -22,7 +23,7 @@ def gang(size, **task):
 
 def ended_and_gone(worker):
     ended = worker.wait_for(Ended)
-    worker.process.wait(5)
+    worker.process.wait(PATIENCE_S)
     assert worker.leaves_nothing()
     return ended
 
@@ -103,7 +104,7 @@ def test_failures_of_other_ranks_while_rank_0_stops_do_not_fail_it(worker):
     )
     worker.start(function="study.py:train", config={"step_s": 0.01}, until_step=10_000, **gang(2))
     worker.wait_for(Reported)
-    worker.update_control(halt_by=time.time() + 30)
+    worker.update_control(halt_by=time.time() + PATIENCE_S)
     ended = ended_and_gone(worker)
     assert (ended.cause, worker.saves()) == ("halted", [ended.step]), ended.detail
 
@@ -111,7 +112,7 @@ def test_failures_of_other_ranks_while_rank_0_stops_do_not_fail_it(worker):
 def test_a_gang_over_its_time_limit_is_killed_whole(worker):
     worker.write(
         "study.py",
-        "import time\ndef train(trial):\n    trial.report(loss=1.0)\n    time.sleep(60)\n",
+        "import time\ndef train(trial):\n    trial.report(loss=1.0)\n    time.sleep(6000)\n",
     )
     worker.start(function="study.py:train", time_limit_s=1.0, **gang(2))
     assert ended_and_gone(worker).cause == "overran"
@@ -153,10 +154,10 @@ def test_programs_form_gangs_too_and_only_rank_0_is_signalled(worker, tmp_path):
     worker.write("train.sh", PROGRAM)
     worker.start(command=("sh", "train.sh"), **gang(3))
     worker.wait_for(Reported)
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while not all(f"{rank} of 3" in worker.log() for rank in range(3)) and time.monotonic() < until:
         time.sleep(0.01)
-    worker.update_control(halt_by=time.time() + 30)
+    worker.update_control(halt_by=time.time() + PATIENCE_S)
     ended = ended_and_gone(worker)
     assert (ended.cause, ended.detail, worker.saves()) == ("halted", "", [1])
     assert [line.metrics for line in worker.lines(Reported)] == [{"loss": 0.0}]
@@ -165,7 +166,7 @@ def test_programs_form_gangs_too_and_only_rank_0_is_signalled(worker, tmp_path):
 
 
 def test_a_program_that_fails_on_another_rank_fails_the_gang(worker):
-    worker.write("train.sh", 'if [ "$RANK" = 1 ]; then echo "no such GPU" >&2; exit 3; fi; sleep 60\n')
+    worker.write("train.sh", 'if [ "$RANK" = 1 ]; then echo "no such GPU" >&2; exit 3; fi; sleep 6000\n')
     worker.start(command=("sh", "train.sh"), **gang(2))
     ended = ended_and_gone(worker)
     assert (ended.cause, ended.detail) == ("failed", "rank 1: no such GPU")

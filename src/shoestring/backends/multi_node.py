@@ -6,7 +6,6 @@ folder in it, with a task of its own, the same control file, and an outbox of wh
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,10 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from shoestring.backends.local.segment import LocalSegment
-from shoestring.kernel.events import Event, SegmentEnded
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.worker.outbox import AnyLine, Ended, Tail
+from shoestring.worker.outbox import Ended, Tail
 from shoestring.worker.task import CONTROL, OUTBOX, PID, TASK, Task, write_json
 
 _FIRST_PORT, _PORTS = 20_000, 10_000
@@ -77,6 +74,13 @@ def parts_of(folder: Path, task: Task, kind: Callable[[Path, LeaseId, SegmentId,
     return parts
 
 
+def first_part(task: Task, port: int) -> Task:
+    """The task of the part on the first lease, which has rank 0; its workers are reached at `port`."""
+    if len(task.leases) == 1:
+        return task
+    return msgspec.structs.replace(task, workers=task.machines[0], master_port=port)
+
+
 def rendezvous_port(run_dir: Path, segment: SegmentId) -> int:
     """MASTER_PORT of a gang on other machines. Which ports are free there is unknown, so it is a hash of the segment:
     two attempts at a trial get different ports, and never connect to each other."""
@@ -92,22 +96,3 @@ def joined_exit_reasons(parts: Sequence[Part], reasons: Sequence[str]) -> str:
         for part, reason in zip(parts, reasons, strict=True)
         if reason
     )
-
-
-class MultiNodeSegment(LocalSegment):
-    def _event(self, line: AnyLine) -> Event | None:
-        """When rank 0 of a gang fails, the cause may be another machine: the worker checks, and `died` reports it."""
-        if isinstance(line, Ended) and line.cause == "failed" and len(self.leases) > 1:
-            return None
-        return super()._event(line)
-
-    def died(self, at: float) -> SegmentEnded:
-        """The host of its supervisor is gone. If the supervisor still runs, it ends now."""
-        self.update_control(end_by=min(self.control.end_by, time.time()))
-        return super().died(at)
-
-    def end_other_ranks(self) -> None:
-        """Rank 0 has ended: so do the others."""
-        if len(self.leases) > 1:
-            self.update_control(end_by=min(self.control.end_by, time.time()))
-            self.worker.kill()

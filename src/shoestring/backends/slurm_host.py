@@ -1,4 +1,4 @@
-"""The former name of `shoestring.backends.slurm.host`, by which a job in a Slurm queue may still start it."""
+"""A former name of `shoestring.host`, by which a job in a Slurm queue may still start it."""
 
 from shoestring.backends.slurm.host import main
 

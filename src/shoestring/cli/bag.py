@@ -12,7 +12,6 @@ from shoestring.cli.run import show_outcome
 
 
 @click.command(
-    short_help="Run a command for every row of a table, or resume it.",
     context_settings={"allow_interspersed_args": False},  # options after the program's name belong to the program
 )
 @click.argument("command_line", nargs=-1, required=True, metavar="[--] COMMAND...")

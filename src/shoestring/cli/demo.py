@@ -10,11 +10,12 @@ from shoestring.cli.options import STORE
 from shoestring.cli.output import about, next_commands
 
 
-@click.command(short_help="See it work: a real study on preemptible machines.")
+@click.command()
 @STORE
 def command(store: str | None) -> None:
     """Tune a small network with real processes on a sped-up spot market that preempts machines; then simulate the same
-    study on 64 machines. No account, free of charge, about half a minute.
+    study on 64 machines. No account, free of charge, about half a minute; longer on a busy computer, for which the
+    market is slowed down.
     """
     from shoestring.demo.demo import demo
 

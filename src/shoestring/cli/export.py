@@ -9,7 +9,7 @@ import click
 from shoestring.cli.options import NAME, STORE
 
 
-@click.command(short_help="Write trials or results as CSV, JSON or parquet.")
+@click.command()
 @NAME
 @STORE
 @click.option(

@@ -21,7 +21,7 @@ ZONES = click.option("--zones", metavar="NAMES", help="Only these zones, separat
 RUNS = click.option("--runs", multiple=True, metavar="RUN", help="Use the machines of this run of yours; repeatable.")
 
 
-@click.group(short_help="How long until preemption? Fit, show and evaluate lifetime models.")
+@click.group()
 def command() -> None:
     """How long does a machine run until it is preempted? Learned from public lifetimes and from your own machines.
 

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-COMMANDS = (
-    "demo",
-    "plan",
-    "run",
-    "bag",
-    "simulate",
-    "status",
-    "report",
-    "why",
-    "export",
-    "stop",
-    "serve",
-    "submit",
-    "report-metric",
-    "market",
-    "lifetimes",
-)
-"""In the order in which a newcomer meets them. Each has a module of its name in this package."""
+COMMANDS = {
+    "demo": "See it work: a real study on preemptible machines.",
+    "plan": "Forecast cost, time and the risk of missing the deadline.",
+    "run": "Run or resume a study.",
+    "bag": "Run a command for every row of a table, or resume it.",
+    "simulate": "Simulate a study in virtual time, free of charge.",
+    "recipes": "List the recipes: search and placement by name.",
+    "status": "Progress, cost and time of each run, one line each.",
+    "report": "Show results and receipt, or write an HTML report.",
+    "why": "Explain a trial: when and why it was promoted, moved, preempted, pruned.",
+    "export": "Write trials or results as CSV, JSON or parquet.",
+    "stop": "Stop a run for good: save trials, release machines.",
+    "serve": "Submit, watch and cancel runs over HTTP.",
+    "submit": "Submit a spec file to a service.",
+    "report-metric": "Report metrics from inside a trial's program.",
+    "market": "How likely is a preemption? Fit, show and evaluate models on prices.",
+    "lifetimes": "How long until preemption? Fit, show and evaluate lifetime models.",
+}
+"""In the order in which a newcomer meets them. Each has a module of its name in this package, which help does not need
+to import."""
 
 FORMER = {"tell": "report-metric"}
 """Former names of commands: still accepted, not shown in help."""
@@ -66,6 +67,10 @@ class Shoestring(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         name = FORMER.get(name, name)
         if name not in COMMANDS:
@@ -89,6 +94,8 @@ def explain_error(error: Exception) -> int:
     from shoestring.errors import PolicyError, ShoestringError
 
     if os.environ.get("SHOESTRING_DEBUG"):
+        import traceback
+
         traceback.print_exception(error)
     if isinstance(error, ShoestringError):
         click.echo(f"shoestring: {error}", err=True)

@@ -29,7 +29,7 @@ EXAMPLES = click.option(
 )
 
 
-@click.group(short_help="How likely is a preemption? Fit, show and evaluate models on prices.")
+@click.group()
 def command() -> None:
     """How likely is a preemption? Learned from a price history, for markets where the price decides.
 

@@ -13,6 +13,7 @@ from shoestring.cli.options import JSON, overrides, run_options
 from shoestring.cli.output import aligned, next_commands, say_json
 
 if TYPE_CHECKING:
+    from shoestring.kernel.spec import RunSpec
     from shoestring.policies.checkpointing.notice_limit import NoticeLimit
     from shoestring.report.study import Study
     from shoestring.runs.forecast import Forecast
@@ -25,7 +26,7 @@ SHARED_OPTIONS = ("placement", "checkpointing", "every_s")
 """Options that every recipe has: compared recipes keep these, and use the defaults of their own."""
 
 
-@click.command(short_help="Forecast cost, time and the risk of missing the deadline.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
 @click.option("--compare", metavar="NAMES", help="Other recipes to forecast, separated by commas.")
@@ -84,21 +85,23 @@ class _Planner:
         self.found: list[tuple[str, list[Forecast | _Impossible], dict[str, str]]] = []
 
     def __call__(self, request: RunRequest) -> Study:
+        from dataclasses import replace
+
         from shoestring import recipes
         from shoestring.errors import SpecError
         from shoestring.runs.forecast import forecast
-        from shoestring.runs.launch import workload_of
+        from shoestring.runs.simulate import workload_of
 
-        recipes.build(request.spec)  # an impossible request is refused before the other recipes are forecast
-        others = [(recipe, _with(request, recipe)) for recipe in self._others]
+        others = [_with(request.spec, recipe) for recipe in self._others]
         workload = workload_of(request)
         own, study = forecast(request, workload, self._runs, self._progress(request.spec.recipe))
         rows: list[Forecast | _Impossible] = [own]
-        for recipe, other in others:
+        for spec in others:
             try:
-                rows.append(forecast(other, workload, self._runs, self._progress(recipe))[0])
+                other = replace(request, spec=spec, policies=tuple(recipes.build(spec)))
+                rows.append(forecast(other, workload, self._runs, self._progress(spec.recipe))[0])
             except SpecError as error:
-                rows.append(_Impossible(recipe, error))
+                rows.append(_Impossible(spec.recipe, error))
         self.found.append((request.spec.name, rows, _rests_on(request, workload)))
         return study
 
@@ -122,18 +125,16 @@ class _Impossible:
         self.recipe, self.error = recipe, error
 
 
-def _with(request: RunRequest, recipe: str) -> RunRequest:
-    """The same request with another recipe. An unknown name is refused here; an infeasible one is shown as such."""
-    from dataclasses import replace
-
-    from msgspec.structs import replace as amended
+def _with(spec: RunSpec, recipe: str) -> RunSpec:
+    """The same spec with another recipe. An unknown name is refused here; an infeasible one is shown as such."""
+    from msgspec.structs import replace
 
     from shoestring import recipes
 
-    shared = {name: value for name, value in request.spec.options.items() if name in SHARED_OPTIONS}
-    spec = amended(request.spec, recipe=recipe, options=shared)
-    recipes.build(amended(spec, listings=()))
-    return replace(request, spec=spec)
+    shared = {name: value for name, value in spec.options.items() if name in SHARED_OPTIONS}
+    other = replace(spec, recipe=recipe, options=shared)
+    recipes.build(replace(other, listings=()))
+    return other
 
 
 def _rests_on(request: RunRequest, workload: Workload) -> dict[str, str]:

@@ -10,7 +10,7 @@ from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
 
-@click.command(short_help="Show results and receipt, or write an HTML report.")
+@click.command()
 @NAME
 @STORE
 @JSON

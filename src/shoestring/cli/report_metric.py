@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="Report metrics from inside a trial's program.")
+@click.command()
 @click.argument("values", nargs=-1, required=True, metavar="step=N METRIC=VALUE...")
 def command(values: tuple[str, ...]) -> None:
     """Report metrics of a step, from inside a program that shoestring runs.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoestring.report.study import Study
 
 
-@click.command(short_help="Run or resume a study.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
 @PLACE
@@ -33,11 +33,12 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
       shoestring run study.py --budget 20 --deadline 6h --market modern --speedup 900
       shoestring run examples/command.yaml --trials 8
     """
+    from shoestring.backends.registry import find_place
     from shoestring.runs.cli_context import CliContext
     from shoestring.runs.study_file import run_file
 
     fields = overrides(options)
-    if fields.get("on") == "local" and "market" not in fields:
+    if "on" in fields and "market" not in fields and find_place(fields["on"]).is_this_computer:
         fields |= {"market": "free", "speedup": 1.0}
     context = CliContext(overrides=fields, say=lambda text: click.echo(text, err=True))
     show_outcome(run_file(file, context), options["store"], as_json)

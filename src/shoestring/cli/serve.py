@@ -10,7 +10,7 @@ import click
 from shoestring.cli.options import STORE
 
 
-@click.group(short_help="Submit, watch and cancel runs over HTTP.", invoke_without_command=True)
+@click.group(invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on. There is no TLS.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free port.")
 @click.option(

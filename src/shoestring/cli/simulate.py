@@ -11,7 +11,7 @@ from shoestring.cli.options import JSON, overrides, run_options
 from shoestring.cli.output import about, next_commands, say_json, show_study
 
 
-@click.command(short_help="Simulate a study in virtual time, free of charge.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options
 @click.option(

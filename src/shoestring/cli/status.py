@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shoestring.report.study import Study
 
 
-@click.command(short_help="Progress, cost and time of each run, one line each.")
+@click.command()
 @NAME
 @STORE
 @JSON

@@ -12,7 +12,7 @@ from shoestring.cli.output import about, next_commands, show_study
 PATIENCE_S = 60.0
 
 
-@click.command(short_help="Stop a run for good: save trials, release machines.")
+@click.command()
 @NAME
 @STORE
 def command(name: str | None, store: str | None) -> None:

@@ -11,7 +11,7 @@ from shoestring.cli.options import JSON
 from shoestring.cli.output import say_json
 
 
-@click.command(short_help="Submit a spec file to a service.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--to", "url", metavar="URL", default="http://127.0.0.1:8765", show_default=True, help="Address of the service."

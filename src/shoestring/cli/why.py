@@ -8,7 +8,7 @@ from shoestring.cli.options import JSON, NAME, STORE
 from shoestring.cli.output import say_json
 
 
-@click.command(short_help="Explain a trial: when and why it was promoted, moved, preempted, pruned.")
+@click.command()
 @click.argument("trial", type=int)
 @NAME
 @STORE

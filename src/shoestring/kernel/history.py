@@ -42,10 +42,9 @@ class RecordedEvents:
                     return False
                 self._steps[segment] = {event.step}
                 return True
-            if event.step in steps:
-                return False
+            known = len(steps)
             steps.add(event.step)
-            return True
+            return len(steps) > known
         key = event.key
         if key in self._keys:
             return False

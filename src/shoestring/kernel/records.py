@@ -18,6 +18,26 @@ JobStatus = Literal["paused", "waiting", "running", "finished", "pruned", "faile
 Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
 
 
+Where = tuple[str, int]
+"""A machine type and how many of its slots: what the speed of a trial depends on. Zones and prices have no effect."""
+Latency = Literal["provision", "start", "restore", "save"]
+"""provision: from the request of a machine to its grant · start: until a trial's code runs · restore: the same, from a
+checkpoint · save: of a checkpoint."""
+
+
+class Timing(msgspec.Struct):
+    """All measurements of one latency so far."""
+
+    count: int = 0
+    seconds: float = 0.0
+    longest_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+        self.longest_s = max(self.longest_s, seconds)
+
+
 class Pace(msgspec.Struct):
     """Time spent training and nothing else: start-up, restores and saves are not in it."""
 
@@ -71,8 +91,8 @@ class Job(msgspec.Struct, kw_only=True):
     """The learning curve of the run's metric: `values[i]` was reported at `steps[i]`."""
     latest: Metrics = {}
     best: float = float("nan")
-    paces: dict[tuple[str, int], Pace] = {}
-    """How fast it went, by machine type and slots; what its open segment adds is in the segment."""
+    paces: dict[Where, Pace] = {}
+    """How fast it went. What its open segment adds is in the segment: `RunView.paces` has both."""
     snapshots: dict[float, Snapshot] = {}
     """By fraction, each smaller than its own: observations of other sizes, not points of its learning curve."""
     failures: int = 0

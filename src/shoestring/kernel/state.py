@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, get_args
 
 from shoestring.kernel.decisions import Decision, Refused
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.records import Account, Job, Lease, Phase, Segment, Settled
+from shoestring.kernel.records import Account, Job, Latency, Lease, Phase, Segment, Settled, Timing
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import EndReason, JobId, LeaseId, Listing, Offer, SegmentId
 
@@ -58,6 +58,7 @@ class RunState:
         """Open leases that are on notice or being released."""
         self.segments: dict[SegmentId, Segment] = {}
         """Open ones."""
+        self.timings: dict[Latency, Timing] = {kind: Timing() for kind in get_args(Latency)}
         self.leases_made = 0
         self.segments_made = 0
 
@@ -104,4 +105,4 @@ class RunState:
     @property
     def reserved_usd(self) -> float:
         """The most the open leases can still be billed, together."""
-        return math.fsum(lease.reserve_usd for lease in self.leases.values())
+        return math.fsum([lease.reserve_usd for lease in self.leases.values()])  # a list: half the time of a generator

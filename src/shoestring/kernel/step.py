@@ -9,7 +9,7 @@ import msgspec
 from shoestring.errors import PolicyError, ShoestringError
 from shoestring.kernel.decisions import Decision
 from shoestring.kernel.events import Event
-from shoestring.kernel.fold.evolve import evolve
+from shoestring.kernel.fold.evolve import FOLDS, evolve
 from shoestring.kernel.history import Entry
 from shoestring.kernel.policy import Guard, Policy
 from shoestring.kernel.state import RunState
@@ -34,8 +34,10 @@ def step(state: RunState, event: Event, chain: PolicyChain, guard: Guard) -> tup
     state.seq += 1
     if event.at > state.now:
         state.now = event.at
-    evolve(state, event)
     kind = type(event)
+    fold = FOLDS.get(kind)
+    if fold is not None:  # evolve(), inlined because every report passes here
+        fold(state, event)
     if kind not in chain.wakers:  # nor is a policy woken that waits for decisions: there are none
         return _NOTHING
     decided: list[Decision] = []

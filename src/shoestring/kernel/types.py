@@ -39,7 +39,7 @@ LOCAL = "local"
 """The provider of machines that are ours: free of charge, and never preempted."""
 THIS_MACHINE, RAY_NODE, SLURM_NODE = "this-machine", "ray-node", "slurm-node"
 """What it provides: the machine we are on, or the nodes of a cluster."""
-_OURS = {RAY_NODE: "a Ray node", SLURM_NODE: "a Slurm node"}
+_OURS = {THIS_MACHINE: "this machine", RAY_NODE: "a Ray node", SLURM_NODE: "a Slurm node"}
 
 
 class Offer(Fact, frozen=True, kw_only=True, order=True):
@@ -52,7 +52,7 @@ class Offer(Fact, frozen=True, kw_only=True, order=True):
 
     def __str__(self) -> str:
         if self.provider == LOCAL:
-            return _OURS.get(self.machine, "this machine")
+            return _OURS.get(self.machine, self.machine)
         return f"{self.machine} {'spot' if self.spot else 'on-demand'} in {self.zone}"
 
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TypeVar, cast
 
 from shoestring.kernel.decisions import Decision, Refused
-from shoestring.kernel.records import Account, Job, Lease, Phase, Segment, Settled
+from shoestring.kernel.records import Account, Job, Latency, Lease, Pace, Phase, Segment, Settled, Timing, Where
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, PriceHistory, SegmentId
@@ -144,6 +144,18 @@ class RunView:
         """Slots of the largest machine the run may rent."""
         return self._state.largest_slots
 
+    @property
+    def places(self) -> int:
+        """How many trials of one worker can run at once: on each of `max_machines` machines of the largest type, as
+        many as fit whole. Where configurations name machines, each trial has its own.
+
+        The one count of all that depends on it: how many trials a search keeps waiting, and behind which of them
+        placement counts a trial as queued."""
+        spec = self._state.the_spec
+        if spec.space.roles:
+            return spec.max_machines
+        return max(1, spec.max_machines * (self._state.largest_slots // spec.slots))
+
     def usd_per_hour(self, offer: Offer) -> float:
         """The price now."""
         if self._state.feed is None:
@@ -155,6 +167,23 @@ class RunView:
         if self._state.feed is None:
             raise RuntimeError("this run has no price feed")
         return self._state.feed.history(offer, self._state.now)
+
+    # -- speed -----------------------------------------------------------------------------------------------------
+    def paces(self, job: Job) -> dict[Where, Pace]:
+        """All that a trial has reported about its speed, its open segment included."""
+        paces = {where: pace for where, pace in job.paces.items() if pace.steps > 0 and pace.seconds > 0}
+        if job.segment is not None:
+            segment = self._state.segments[job.segment]
+            now, where = segment.pace, (segment.machine, segment.slots)
+            if now.steps > 0 and now.seconds > 0:
+                before = paces.get(where)
+                paces[where] = now if before is None else Pace(before.steps + now.steps, before.seconds + now.seconds)
+        return paces
+
+    @property
+    def timings(self) -> Mapping[Latency, Timing]:
+        """How long machines and trials took to start, and checkpoints to be saved, since the run began."""
+        return self._state.timings
 
     # -- money -----------------------------------------------------------------------------------------------------
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -72,7 +73,7 @@ def offer_prices(
         refund_within_s=[refund_within_s(listing) for listing in offers],
         at_most_s=[longest_s(listing) for listing in offers],
         notice_s=[listing.notice_s for listing in offers],
-        overheads=Overheads(overheads.provision_s, overheads.start_s, hour_usd=waiting_usd),
+        overheads=replace(overheads, hour_usd=waiting_usd),
     )
     rows = zip(offers, price.tolist(), usd_per_hour.tolist(), step_s.tolist(), chance.tolist(), strict=True)
     return sorted((OfferPrice(*row) for row in rows), key=lambda row: (row.usd_per_step, row.listing.offer))

@@ -8,7 +8,7 @@ first, so that its rows stay the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -131,8 +131,8 @@ class _Endless:
 
     def draw(self, best: Sequence[Config], rng: np.random.Generator) -> list[Config]:
         even = (self._sequence + rng.random(len(self._space.params))) % 1.0
-        near = [self._near(config, rng) for config in best for _ in range(DRAWN // 2 // len(best))]
-        return [self._at(u) for u in [*even[: DRAWN // 2 if best else DRAWN], *near]]
+        near = [u for config in best for u in self._near(config, DRAWN // 2 // len(best), rng)]
+        return [self._at(u.tolist()) for u in [*even[: DRAWN // 2 if best else DRAWN], *near]]
 
     def encoded(self, configs: Iterable[Config]) -> Candidates:
         return of_space(self._space, configs)
@@ -147,22 +147,27 @@ class _Endless:
         sequence: Numbers = qmc.Sobol(d=dimensions, scramble=False).random(DRAWN)
         return sequence
 
-    def _near(self, config: Config, rng: np.random.Generator) -> Numbers:
-        """A random step away from this configuration, in all numbers; each choice is sometimes sampled anew."""
+    def _near(self, config: Config, count: int, rng: np.random.Generator) -> Iterator[Numbers]:
+        """Random steps away from this configuration, in all numbers; each choice is sometimes sampled anew."""
         params = self._space.params
-        length = math.exp(rng.uniform(math.log(NEAREST), math.log(FARTHEST)))
-        u = np.array(
-            [_place(param, config[name]) if name in config else rng.random() for name, param in params.items()]
-        )
+        places = [_place(param, config[name]) if name in config else None for name, param in params.items()]
         chosen = np.array([isinstance(param, Choice) for param in params.values()], dtype=bool)
-        stepped = np.clip(u + length * rng.standard_normal(len(u)), 0.0, 1.0)
-        anew = rng.random(len(u)) < 1.0 / max(1, int(chosen.sum()) + 1)
-        return np.where(chosen, np.where(anew, rng.random(len(u)), u), stepped)
+        choices, dimensions = int(chosen.sum()), len(places)
+        nearest, farthest = math.log(NEAREST), math.log(FARTHEST)
+        known = np.array(places, dtype=np.float64)
+        for _ in range(count):
+            length = math.exp(rng.uniform(nearest, farthest))
+            u = known
+            if None in places:
+                u = np.array([rng.random() if place is None else place for place in places])
+            stepped = np.minimum(np.maximum(u + length * rng.standard_normal(dimensions), 0.0), 1.0)
+            anew, sampled = rng.random(dimensions) < 1.0 / max(1, choices + 1), rng.random(dimensions)
+            yield np.where(chosen, np.where(anew, sampled, u), stepped) if choices else stepped
 
-    def _at(self, u: Numbers) -> Config:
+    def _at(self, u: list[float]) -> Config:
         config: Config = {}
-        for (name, param), place in zip(self._space.params.items(), u.tolist(), strict=True):
-            if param.active(config):
+        for (name, param), place in zip(self._space.params.items(), u, strict=True):
+            if not param.when or param.active(config):
                 config[name] = param.at(place)
         return config
 

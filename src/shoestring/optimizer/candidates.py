@@ -60,7 +60,7 @@ class Candidates:
 
 def key(config: Mapping[str, Value]) -> Key:
     """Equal for equal configurations, in whatever order they are written; True is not 1."""
-    return tuple((name, value, isinstance(value, bool)) for name, value in sorted(config.items()))
+    return tuple([(name, value, isinstance(value, bool)) for name, value in sorted(config.items())])
 
 
 def listed(space: object, only: Iterable[Config] | None = None) -> Candidates | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.observations import FULL, Answer, Observation, Suggestion
 from shoestring.optimizer.posterior import HOUR_S
 from shoestring.space.constraints import COST, SECONDS, Constraint, ends, parse_all
-from shoestring.values import Config, as_fraction, as_fractions, as_number, did_you_mean
+from shoestring.values import Config, as_fraction, as_fractions, as_number, did_you_mean, is_reference
 
 MOST_BEST = 4
 """Configurations around which a space is sampled closely."""
@@ -55,7 +56,9 @@ class Optimizer:
         if (minimize is None) == (maximize is None):
             raise SpecError("one objective is needed", hint="name the metric: minimize='loss' or maximize='accuracy'")
         if isinstance(method, str) and method not in METHODS:
-            raise SpecError(f"method {method!r} is unknown", hint=did_you_mean(method, METHODS))
+            raise SpecError(
+                f"method {method!r} is unknown", hint=did_you_mean(method, filterfalse(is_reference, METHODS))
+            )
         self._problem = Problem(
             objective=str(minimize if minimize is not None else maximize),
             minimize=minimize is not None,
@@ -70,7 +73,8 @@ class Optimizer:
         self._observations: list[Observation] = []
         self._rows: list[int] = []
         self._pending: list[tuple[int, float]] = []
-        self._history()  # so that prices are refused before anything is run
+        if usd_per_hour is not None:
+            self._history()  # so that prices are refused before anything is run
 
     @property
     def observations(self) -> tuple[Observation, ...]:

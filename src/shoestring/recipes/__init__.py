@@ -1,70 +1,57 @@
 """Recipes: named bundles of policies. `build(spec)` makes those of a spec's recipe, in the order in which they decide.
 
-A recipe is a function from a RunSpec to policies, and the first line of its docstring is what `describe` shows. Other
-packages add theirs under the entry point group "shoestring.recipes"; those are loaded only when a name is not built in.
+A recipe is a function from a RunSpec to policies, and the first line of its docstring is what `describe` shows. Its
+module is imported when it is first used. Other packages add theirs under the entry point group "shoestring.recipes",
+which is read only when a name is not built in. `NAME_as_printed` is a reference implementation of a paper: it can be
+chosen, but is listed apart and not in hints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import filterfalse
+from typing import NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
-from shoestring.policies.search.constraints.judge import JudgeTrials
-from shoestring.recipes.classic import asha, given, grid, hyperband, random, successive_halving
-from shoestring.recipes.elastic import (
-    elastic_grid,
-    elastic_hyperband,
-    elastic_successive_halving,
-    hypersched,
-    seer,
-    seer_as_printed,
-)
-from shoestring.recipes.flex import flex
-from shoestring.recipes.model_based import asha_tpe, bohb, tpe
-from shoestring.recipes.rubberband import rubberband
-from shoestring.recipes.scispot import scispot
-from shoestring.recipes.spottune import spottune, spottune_as_printed
-from shoestring.recipes.theta import theta, theta_adaptive
-from shoestring.recipes.trimtuner import trimtuner, trimtuner_dt_as_printed, trimtuner_gp_as_printed
-from shoestring.values import did_you_mean
+from shoestring.recipes.lazy_table import LazyTable
+from shoestring.values import did_you_mean, is_reference
 
 __all__ = ["GROUP", "Recipe", "build", "describe", "search_of"]
 
 Recipe = Callable[[RunSpec], Sequence[Policy]]
 
 GROUP = "shoestring.recipes"
-_BUILT_IN: dict[str, Recipe] = {
-    recipe.__name__: recipe
-    for recipe in (
-        asha,
-        hyperband,
-        successive_halving,
-        asha_tpe,
-        bohb,
-        tpe,
-        flex,
-        trimtuner,
-        trimtuner_gp_as_printed,
-        trimtuner_dt_as_printed,
-        seer,
-        seer_as_printed,
-        hypersched,
-        elastic_hyperband,
-        elastic_successive_halving,
-        elastic_grid,
-        rubberband,
-        scispot,
-        spottune,
-        spottune_as_printed,
-        theta,
-        theta_adaptive,
-        random,
-        grid,
-        given,
-    )
+_HOMES = {
+    "asha": "classic",
+    "hyperband": "classic",
+    "successive_halving": "classic",
+    "asha_tpe": "model_based",
+    "bohb": "model_based",
+    "tpe": "model_based",
+    "flex": "flex",
+    "trimtuner": "trimtuner",
+    "seer": "elastic",
+    "hypersched": "elastic",
+    "elastic_hyperband": "elastic",
+    "elastic_successive_halving": "elastic",
+    "elastic_grid": "elastic",
+    "rubberband": "rubberband",
+    "scispot": "scispot",
+    "spottune": "spottune",
+    "theta": "theta",
+    "theta_adaptive": "theta",
+    "random": "classic",
+    "grid": "classic",
+    "given": "classic",
+    "trimtuner_gp_as_printed": "trimtuner",
+    "trimtuner_dt_as_printed": "trimtuner",
+    "seer_as_printed": "elastic",
+    "spottune_as_printed": "spottune",
 }
+"""The module of each recipe; its function has its name."""
+_BUILT_IN: LazyTable[Recipe] = LazyTable({name: f"{__name__}.{module}:{name}" for name, module in _HOMES.items()})
 _WITH_FRACTIONS = frozenset({"trimtuner", "trimtuner_gp_as_printed", "trimtuner_dt_as_printed"})
 """Recipes that run trials on data fractions and learn from the cost of trials. Recipes of other packages may use
 fractions too: only they can know."""
@@ -76,9 +63,11 @@ def build(spec: RunSpec) -> list[Policy]:
     With constraints, or where the search learns from the cost of trials, trials are judged before the search decides.
     """
     policies = _recipe(spec)
-    return (
-        [JudgeTrials(), *policies] if spec.constraints or spec.fractions or spec.recipe in _WITH_FRACTIONS else policies
-    )
+    if not (spec.constraints or spec.fractions or spec.recipe in _WITH_FRACTIONS):
+        return policies
+    from shoestring.policies.search.constraints.judge import JudgeTrials
+
+    return [JudgeTrials(), *policies]
 
 
 def search_of(spec: RunSpec) -> Policy:
@@ -87,28 +76,36 @@ def search_of(spec: RunSpec) -> Policy:
 
 
 def _recipe(spec: RunSpec) -> list[Policy]:
-    recipe = _BUILT_IN.get(spec.recipe)
-    if recipe is None:
+    name = spec.recipe
+    if name not in _BUILT_IN:
         others = dict(_of_other_packages())
-        if spec.recipe not in others:
-            raise SpecError(f"recipe={spec.recipe!r} is unknown", hint=did_you_mean(spec.recipe, [*_BUILT_IN, *others]))
-        recipe = others[spec.recipe]()
-    elif spec.fractions and spec.recipe not in _WITH_FRACTIONS:
+        if name not in others:
+            known = filterfalse(is_reference, [*_BUILT_IN, *others])
+            raise SpecError(f"recipe={name!r} is unknown", hint=did_you_mean(name, known))
+        return list(others[name]()(spec))
+    if spec.fractions and name not in _WITH_FRACTIONS:
         raise SpecError(
-            f"fractions={list(spec.fractions)}: recipe {spec.recipe} trains every trial on all of the data",
+            f"fractions={list(spec.fractions)}: recipe {name} trains every trial on all of the data",
             hint="use recipe='trimtuner', or leave fractions out",
         )
-    return list(recipe(spec))
+    return list(_BUILT_IN[name](spec))
 
 
-def describe() -> list[tuple[str, str]]:
-    """Every available recipe, with one line about it."""
-    ours = [(name, _first_line(recipe)) for name, recipe in _BUILT_IN.items()]
-    return ours + [(name, _first_line(load())) for name, load in _of_other_packages() if name not in _BUILT_IN]
+class Description(NamedTuple):
+    name: str
+    summary: str
+    reference: bool
+    """Is it a reference implementation: a paper's method exactly as printed, for comparison?"""
 
 
-def _first_line(recipe: Recipe) -> str:
-    return (recipe.__doc__ or "").strip().partition("\n")[0]
+def describe() -> list[Description]:
+    """Every available recipe, with one line about it. Imports them all: the line is the recipe's docstring."""
+    ours = [_described(name, recipe) for name, recipe in _BUILT_IN.items()]
+    return ours + [_described(name, load()) for name, load in _of_other_packages() if name not in _BUILT_IN]
+
+
+def _described(name: str, recipe: Recipe) -> Description:
+    return Description(name, (recipe.__doc__ or "").strip().partition("\n")[0], is_reference(name))
 
 
 def _of_other_packages() -> Iterator[tuple[str, Callable[[], Recipe]]]:

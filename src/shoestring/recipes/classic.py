@@ -16,12 +16,6 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.policies.checkpointing.retention import Retention
 from shoestring.policies.housekeeping.closing import Closing
 from shoestring.policies.housekeeping.renewal import Renewal
-from shoestring.policies.placement.cheapest import Cheapest
-from shoestring.policies.placement.cheapest_step import CheapestStep
-from shoestring.policies.placement.on_demand import OnDemand
-from shoestring.policies.placement.slack.policy import Greedy, Slack, UniformProgress
-from shoestring.policies.placement.spottune.as_printed import AsPrinted
-from shoestring.policies.placement.spottune.refund_seeking import RefundSeeking
 from shoestring.policies.search.halving.asha import Asha
 from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive import SuccessiveHalving
@@ -29,20 +23,8 @@ from shoestring.policies.search.run_to_completion import Given, Grid, RandomSear
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER
 from shoestring.recipes.options.checkpointing import checkpointing_policies
 from shoestring.recipes.options.parse import Options
-from shoestring.recipes.options.placement import Placement, pinning, placement_policies
+from shoestring.recipes.options.placement import PLACEMENTS, pinning, placement_policies
 from shoestring.recipes.options.sampler import chosen_sampler
-
-PLACEMENTS: dict[str, type[Placement]] = {
-    "cheapest": Cheapest,
-    "cheapest_step": CheapestStep,
-    "refund_seeking": RefundSeeking,
-    "spottune_as_printed": AsPrinted,
-    "on_demand": OnDemand,
-    "slack": Slack,
-    "greedy": Greedy,
-    "uniform_progress": UniformProgress,
-}
-"""By the value of the option `placement`."""
 
 
 def asha(spec: RunSpec) -> Sequence[Policy]:
@@ -116,16 +98,17 @@ def bundle(
         )
     if placement == "slack" and all(not listing.offer.spot for listing in options.spec.listings):
         placement = "cheapest"  # nothing can be preempted: there is no risk to manage
-    kind = PLACEMENTS[options.word("placement", _first(placement, PLACEMENTS))]
-    where = placement_policies(kind, options, elastic=elastic, widths=elastic or widths or "count" in roles)
+    word = options.word("placement", _first(placement, PLACEMENTS))
+    where = placement_policies(word, options, elastic=elastic, widths=elastic or widths or "count" in roles)
     saves = checkpointing_policies(options, checkpointing)
     options.finish()
-    return (search, *pinning(options.spec, kind), *where, *saves, Renewal(), Closing(), Retention())
+    pins = pinning(options.spec, only_on_demand=word == "on_demand")
+    return (search, *pins, *where, *saves, Renewal(), Closing(), Retention())
 
 
 def uses_spot(options: Options) -> bool:
     """May the chosen placement rent spot machines?"""
-    return options.word("placement", tuple(PLACEMENTS)) != "on_demand"
+    return options.word("placement", PLACEMENTS) != "on_demand"
 
 
 def _first(default: str, words: Iterable[str]) -> tuple[str, ...]:

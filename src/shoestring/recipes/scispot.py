@@ -32,7 +32,7 @@ def scispot(spec: RunSpec) -> Sequence[Policy]:
     gangs = _gangs(options, lifetimes)
     options.finish()
     search: Policy = Given() if spec.given else RandomSearch()
-    return (search, *pinning(spec, SciSpot), *gangs, SciSpot(lifetimes), *saves, Renewal(), Closing(), Retention())
+    return (search, *pinning(spec), *gangs, SciSpot(lifetimes), *saves, Renewal(), Closing(), Retention())
 
 
 def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:

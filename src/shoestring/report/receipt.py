@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from html import escape
 from typing import Any
 
 from shoestring.kernel.records import Account
@@ -112,6 +111,8 @@ class Receipt:
         return [*notes, *(f"warning: {warning}" for warning in self.warnings)]
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self.cells())
         notes = "<br>".join(escape(note) for note in self.notes())

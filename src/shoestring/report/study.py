@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Config
-from shoestring.report.explain import Explanation, tell, why
 from shoestring.report.receipt import Receipt, receipt_of
-from shoestring.report.recommendation import answer_of, plain_answer
-from shoestring.report.results import Results, results_of
 from shoestring.report.status import RunStatus, run_status
 from shoestring.report.trials import Tally, Trials, show_config
 from shoestring.runs.folder import RunFolder
@@ -24,6 +20,8 @@ from shoestring.units import show_number, show_usd
 
 if TYPE_CHECKING:
     from shoestring.optimizer.observations import Answer
+    from shoestring.report.explain import Explanation
+    from shoestring.report.results import Results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +50,13 @@ class BestTrial:
 class Study:
     """A run's results: `best`, `answer`, `trials`, `results`, `receipt`, `why(number)`, `log()`, `spent`."""
 
-    def __init__(self, entries: Callable[[], Iterable[Entry]], folder: RunFolder | None = None) -> None:
+    def __init__(
+        self, entries: Callable[[], Iterable[Entry]], folder: RunFolder | None = None, tally: Tally | None = None
+    ) -> None:
+        """`tally`: of these entries, if they are folded already."""
         self._entries = entries
         self.folder = folder
-        self._tally: Tally | None = None
+        self._tally = tally
 
     @classmethod
     def in_folder(cls, folder: RunFolder) -> Study:
@@ -107,6 +108,8 @@ class Study:
     @property
     def results(self) -> Results:
         """A row for each job: parameters, last metrics, last line printed, time and cost. `.to_pandas()` too."""
+        from shoestring.report.results import results_of
+
         folder = None if self.folder is None else self.folder.path
         return results_of(self._tallied().rows(), folder)
 
@@ -138,6 +141,8 @@ class Study:
     def answer(self) -> Answer | None:
         """The recommended configuration, its objective and whether it satisfies every constraint, each measured or
         predicted; None as long as nothing is known. Without constraints and data fractions it is the best trial."""
+        from shoestring.report.recommendation import answer_of
+
         return answer_of(self.state, self._tallied().question)
 
     @property
@@ -151,6 +156,8 @@ class Study:
 
     def why(self, number: int) -> Explanation:
         """Every event and decision about a trial, with times and reasons."""
+        from shoestring.report.explain import why
+
         jobs = self.state.jobs
         found = next((job.id for job in jobs.values() if job.number == number), None)
         if found is None:
@@ -162,6 +169,8 @@ class Study:
 
     def log(self) -> Explanation:
         """The decision log of the whole run, as sentences."""
+        from shoestring.report.explain import Explanation, tell
+
         return Explanation(tell(self._entries()))
 
     def to_plain(self) -> dict[str, Any]:
@@ -183,6 +192,8 @@ class Study:
         """Only where it differs from the best trial."""
         if not (self.spec.constraints or self.spec.fractions):
             return {}
+        from shoestring.report.recommendation import plain_answer
+
         answer = self.answer
         return {"answer": None if answer is None else plain_answer(answer)}
 
@@ -194,6 +205,8 @@ class Study:
         )
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         best = self.best
         ranked = sorted(self.trials, key=lambda row: self.spec.rank(row.value))
         return (
@@ -204,15 +217,13 @@ class Study:
 
     def _tallied(self) -> Tally:
         if self._tally is None:
-            tally = Tally()
+            self._tally = Tally()
             for entry in self._entries():
-                tally.add(entry)
-            if tally.state.spec is None:
-                where = "this journal" if self.folder is None else str(self.folder.path)
-                raise SpecError(
-                    f"nothing has happened yet in {where}", hint="start it with the command that created it"
-                )
-            self._tally = tally
+                self._tally.add(entry)
+        if self._tally.state.spec is None:
+            self._tally = None
+            where = "this journal" if self.folder is None else str(self.folder.path)
+            raise SpecError(f"nothing has happened yet in {where}", hint="start it with the command that created it")
         return self._tally
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import islice
 from typing import Any, overload
 
@@ -125,6 +124,8 @@ class Trials(Sequence[TrialRow]):
         return "\n".join("  ".join(cells) for cells in aligned(self._lines()))
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         titles, *lines = self._lines(SHOWN_IN_NOTEBOOKS)
         head = "".join(f"<th>{escape(title)}</th>" for title in titles)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
@@ -146,23 +147,27 @@ class Tally:
         self.question: Any = None
         """Input of the optimizer's last suggestion, where one searches."""
         self._used: dict[LeaseId, dict[JobId, float]] = {}
-        self._began: dict[SegmentId, float] = {}
+        self._open: dict[SegmentId, tuple[float, StartSegment]] = {}
+        """When each open segment was started, and with which order."""
+        self._open_on: dict[LeaseId, dict[SegmentId, None]] = {}
 
     def add(self, entry: Entry) -> None:
-        event = entry.event
-        if isinstance(event, SegmentEnded):
-            self._close_segment(event.segment, event.at)
-        elif isinstance(event, LeaseEnded):
-            self._bill_lease(event)
+        """Fold the next entry."""
         replay(self.state, entry)
+        self.watch(self.state, entry)
+
+    def watch(self, state: RunState, entry: Entry) -> None:
+        """The next entry, which is folded into the state already: a watcher of the controller's loop."""
+        self.state = state
+        event = entry.event
+        if type(event) is SegmentEnded:
+            self._close_segment(event.segment, event.at)
+        elif type(event) is LeaseEnded:
+            self._bill_lease(event)
         for decision in entry.decisions:
-            if isinstance(decision, StartSegment):
-                self._began[decision.segment] = event.at
-                self.attempts[decision.job] = self.attempts.get(decision.job, 0) + 1
-                self.latest[decision.job] = decision.segment
-                where = self.machines.setdefault(decision.job, {})
-                where.update((str(self.state.leases[lease].offer), None) for lease in decision.leases)
-            elif isinstance(decision, Think) and current_name(decision.question) == SUGGEST:
+            if type(decision) is StartSegment:
+                self._open_segment(decision, event.at)
+            elif type(decision) is Think and current_name(decision.question) == SUGGEST:
                 self.question = decision.given
 
     def rows(self, first: int = 0, most: int | None = None) -> list[TrialRow]:
@@ -170,22 +175,30 @@ class Tally:
         last = None if most is None else first + most
         return [self._row(job) for job in islice(self.state.jobs.values(), first, last)]
 
-    def _close_segment(self, segment_id: SegmentId, at: float) -> None:
-        segment = self.state.segments.get(segment_id)
-        if segment is None:
+    def _open_segment(self, order: StartSegment, at: float) -> None:
+        self._open[order.segment] = (at, order)
+        self.attempts[order.job] = self.attempts.get(order.job, 0) + 1
+        self.latest[order.job] = order.segment
+        where = self.machines.setdefault(order.job, {})
+        for lease in order.leases:
+            self._open_on.setdefault(lease, {})[order.segment] = None
+            where[str(self.state.leases[lease].offer)] = None
+
+    def _close_segment(self, segment: SegmentId, at: float) -> None:
+        if segment not in self._open:
             return
-        seconds = max(0.0, at - self._began.pop(segment_id, at))
-        self.seconds[segment.job] = self.seconds.get(segment.job, 0.0) + seconds
-        for lease in segment.leases:
+        began, order = self._open.pop(segment)
+        seconds = max(0.0, at - began)
+        self.seconds[order.job] = self.seconds.get(order.job, 0.0) + seconds
+        for lease in order.leases:
+            self._open_on[lease].pop(segment)
             used = self._used.setdefault(lease, {})
-            used[segment.job] = used.get(segment.job, 0.0) + seconds * segment.slots
+            used[order.job] = used.get(order.job, 0.0) + seconds * order.slots
 
     def _bill_lease(self, event: LeaseEnded) -> None:
-        lease = self.state.leases.get(event.lease)
-        if lease is None:
-            return
-        for segment in lease.segments:  # LeaseEnded arrived before SegmentEnded
+        for segment in list(self._open_on.get(event.lease, ())):  # LeaseEnded arrived before SegmentEnded
             self._close_segment(segment, event.at)
+        self._open_on.pop(event.lease, None)
         used = self._used.pop(event.lease, {})
         total = math.fsum(used.values())
         for job, slot_seconds in used.items():

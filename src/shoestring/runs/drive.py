@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
-from shoestring import recipes
-from shoestring.controller import run
+from shoestring.backends.registry import RunPlace, find_place
+from shoestring.backends.site import Site
+from shoestring.controller import both, run
 from shoestring.errors import JournalDamaged, PermanentError, SpecError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import Event, RunStarted, UserAsked
-from shoestring.kernel.history import Entry
+from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.step import replay
 from shoestring.kernel.types import Fact, SegmentId
-from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.market.priced import PricedMarket
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
 from shoestring.runs.progress_line import LiveLine
+from shoestring.runs.replayed import Replayed
 from shoestring.runs.signals import pausing_on_signals
 from shoestring.runs.sweep import sweep_leftovers
 from shoestring.specs.market import Market
@@ -39,14 +40,13 @@ from shoestring.worker.task import read_json, write_json
 from shoestring.world.live.background import InProcessTasks
 from shoestring.world.live.clock import RunClock
 from shoestring.world.live.world import LiveWorld
-from shoestring.world.protocol import Backend
 
 UserRequests = Callable[[RunState, float], Sequence[Event]]
 """The user's requests to a run that resumes, given its state and the time on its clock."""
 
 
-class RunSite(Fact, frozen=True, kw_only=True):
-    """What a controller needs beside the journal."""
+class PlaceFile(Fact, frozen=True, kw_only=True):
+    """What a controller needs beside the journal: `place.json`."""
 
     on: str
     market: Market
@@ -55,9 +55,9 @@ class RunSite(Fact, frozen=True, kw_only=True):
     """(market time, wall time) from which the clock continues."""
 
 
-def read_site(folder: RunFolder) -> RunSite:
+def read_site(folder: RunFolder) -> PlaceFile:
     try:
-        return read_json(folder.place, RunSite)
+        return read_json(folder.place, PlaceFile)
     except (OSError, msgspec.DecodeError) as error:
         raise JournalDamaged(
             f"{folder.place} cannot be read, so the market of this run is not known: {error}",
@@ -66,19 +66,20 @@ def read_site(folder: RunFolder) -> RunSite:
 
 
 def drive(
-    folder: RunFolder,
+    replayed: Replayed,
     spec: RunSpec,
-    site: RunSite,
-    provider: SimulatedProvider,
+    policies: Sequence[Policy],
+    site: PlaceFile,
+    provider: PricedMarket,
     *,
     function: TrainFunction | None = None,
     requests: UserRequests = lambda _state, _now: (),
 ) -> Study:
     """Run to the end, or to a pause. KeyboardInterrupt once a run interrupted at the keyboard is safely paused."""
-    # Where machines are processes of this computer, a power cut ends them too: entries need only survive kill -9.
-    remote = site.on.startswith(("ray:", "slurm"))
-    with closing(SqliteJournal.open(folder.journal, survives_power_loss=remote)) as journal:
-        state = _replayed(journal.read())
+    folder, place = replayed.folder, find_place(site.on)
+    with closing(SqliteJournal.open(folder.journal, survives_power_loss=place.survives_power_loss())) as journal:
+        replayed.read_on(journal)
+        state = replayed.state
         if state.spec is None:
             site = msgspec.structs.replace(site, clock=(provider.start or time.time(), time.time()))
         elif site.market.speedup != 1 and not state.leases:
@@ -94,12 +95,12 @@ def drive(
             if state.phase in ("pausing", "parking"):
                 first.append(UserAsked(at=now, wish="resume"))
         _sweep(folder, state.segments, over=False)
-        world = _world(folder, spec, site, provider, clock, function)
+        world = _world(folder, spec, place, Path(site.folder), provider, clock, function)
         with closing(world):
-            ended = _control(world, journal, spec, first, inline=site.on == "inline")
+            ended = _control(world, journal, policies, replayed, first, in_caller=place.place.in_caller)
         if ended.concluded:
             _sweep(folder, (), over=True)
-    return Study.in_folder(folder)
+    return replayed.study
 
 
 def _sweep(folder: RunFolder, open_segments: Collection[SegmentId], *, over: bool) -> None:
@@ -109,7 +110,13 @@ def _sweep(folder: RunFolder, open_segments: Collection[SegmentId], *, over: boo
 
 
 def _control(
-    world: LiveWorld, journal: SqliteJournal, spec: RunSpec, first: Sequence[Event], *, inline: bool
+    world: LiveWorld,
+    journal: SqliteJournal,
+    policies: Sequence[Policy],
+    replayed: Replayed,
+    first: Sequence[Event],
+    *,
+    in_caller: bool,
 ) -> RunState:
     line = LiveLine()
     held = [0, 0]
@@ -119,9 +126,17 @@ def _control(
             held[:] = len(line.state.leases), len(line.state.segments)
         world.request("pause")
 
-    # Inline, user code runs in this very thread: Ctrl-C belongs to it, and to the debugger.
-    with pausing_on_signals(None if inline else pause) as interruption:
-        state = run(world, journal, recipes.build(spec), BudgetAndDeadline(), first=first, watcher=line)
+    # Where user code runs in this very thread, Ctrl-C belongs to it, and to the debugger.
+    with pausing_on_signals(None if in_caller else pause) as interruption:
+        state = run(
+            world,
+            journal,
+            policies,
+            BudgetAndDeadline(),
+            first=first,
+            watcher=both(replayed.tally.watch, line),
+            recalled=(replayed.state, replayed.past),
+        )
     line.finish(state)
     if interruption.requested and not state.concluded:
         machines, trials = held
@@ -140,80 +155,25 @@ def _control(
 def _world(
     folder: RunFolder,
     spec: RunSpec,
-    site: RunSite,
-    provider: SimulatedProvider,
+    place: RunPlace,
+    code_folder: Path,
+    provider: PricedMarket,
     clock: RunClock,
     function: TrainFunction | None,
 ) -> LiveWorld:
-    run_dir = folder.path.resolve()
-    store = DirectoryStore(run_dir / "checkpoints")
-    code_folder = Path(site.folder)
     if not code_folder.is_dir():
         raise SpecError(f"the folder of this run's code is gone: {code_folder}", hint="start it again from its file")
-    backend: Backend
-    if site.on == "inline":
-        from shoestring.backends.inline.backend import InlineBackend
-
-        backend = InlineBackend(
-            run_dir,
-            code=spec.code,
-            provider=provider,
-            clock=clock,
-            store=store,
-            metric=spec.metric,
-            function=function,
-            folder=code_folder,
-        )
-    elif site.on.startswith("ray"):
-        from shoestring.backends.ray.backend import RayBackend, nodes_for
-
-        backend = RayBackend(
-            run_dir,
-            nodes=nodes_for(site.on, run_dir),
-            code=spec.code,
-            provider=provider,
-            clock=clock,
-            store=store.root,
-            metric=spec.metric,
-            folder=code_folder,
-            slots_per_worker=spec.slots,
-        )
-    elif site.on.startswith("slurm"):
-        from shoestring.backends.slurm.backend import SlurmBackend
-        from shoestring.backends.slurm.check import look_around, slurm_partition
-        from shoestring.backends.slurm.leases import SlurmLeases
-
-        backend = SlurmBackend(
-            run_dir,
-            slurm=SlurmLeases(run_dir, slurm_partition(site.on)),
-            code=spec.code,
-            provider=provider,
-            clock=clock,
-            store=store.root,
-            metric=spec.metric,
-            folder=code_folder,
-            slots_per_worker=spec.slots,
-            features=look_around(site.on).features,
-        )
-    else:
-        from shoestring.backends.local.backend import LocalBackend
-
-        backend = LocalBackend(
-            run_dir,
-            code=spec.code,
-            provider=provider,
-            clock=clock,
-            store=store.root,
-            metric=spec.metric,
-            folder=code_folder,
-            slots_per_worker=spec.slots,
-        )
-    background = InProcessTasks() if site.on == "inline" else None
-    return LiveWorld(backend, clock, provider.feed, store, run_dir=run_dir, background=background)
-
-
-def _replayed(entries: Iterable[Entry]) -> RunState:
-    state = RunState()
-    for entry in entries:
-        replay(state, entry)
-    return state
+    run_dir = folder.path.resolve()
+    site = Site(
+        run_dir=run_dir,
+        code=spec.code,
+        folder=code_folder.resolve(),
+        store=DirectoryStore(run_dir / "checkpoints"),
+        clock=clock,
+        metric=spec.metric,
+        slots_per_worker=spec.slots,
+        function=function,
+    )
+    background = InProcessTasks() if place.place.in_caller else None
+    backend = place.open(site, provider)
+    return LiveWorld(backend, clock, provider.feed, site.store, run_dir=run_dir, background=background)

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from shoestring import recipes
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
@@ -109,12 +108,12 @@ def forecast(
 def _simulated(request: RunRequest, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
     spec = msgspec.structs.replace(request.spec, seed=request.spec.seed + number)
     market = msgspec.structs.replace(request.market, seed=request.market.seed + number)
-    provider = request.provider if number == 0 else market.open(spec.deadline_s)
+    provider = request.simulated_provider() if number == 0 else market.open(spec.deadline_s)
     start, journal = provider.start or DEFAULT_START, MemoryJournal()
     state = run(
         SimWorld(provider, workload, start=start),
         journal,
-        recipes.build(spec),
+        request.policies,
         BudgetAndDeadline(),
         first=[RunStarted(at=start, spec=spec, seed=spec.seed)],
     )

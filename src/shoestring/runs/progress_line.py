@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TextIO
 
-from shoestring.kernel.events import Event
+from shoestring.kernel.history import Entry
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import too_large_now
@@ -72,7 +72,7 @@ def _waiting_for(state: RunState) -> str:
 
 
 class LiveLine:
-    """A watcher of the controller's loop. Costs one comparison per event between redraws."""
+    """A watcher of the controller's loop. Costs one comparison per turn between redraws."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -85,7 +85,7 @@ class LiveLine:
     def shown(self) -> bool:
         return self._stream.isatty()
 
-    def __call__(self, state: RunState, event: Event) -> None:  # noqa: ARG002
+    def __call__(self, state: RunState, entry: Entry) -> None:  # noqa: ARG002
         self.state = state
         now = time.monotonic()
         if now >= self._due:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from shoestring.backends.registry import find_place
 from shoestring.errors import SpecError, StorageError
 from shoestring.runs.cli_context import CliContext, cli_context
 from shoestring.runs.folder import RunFolder, home, run_folder
@@ -45,8 +46,9 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     """Folder and record of the submitted run; SpecError if it is invalid. No user code is run."""
     given = fields_of(body.spec)
     spec = {"kind": kind_of(given), **with_table(given, folder)}
-    if spec.get("on") == "inline":
-        raise SpecError("on='inline' would run your code in the service", hint="use local or ray")
+    on = spec.get("on", "local")
+    if find_place(on).place.in_caller:
+        raise SpecError(f"on={on!r} would run your code in the service", hint="use local or ray")
     if _jobs(spec) > MAX_JOBS:
         raise SpecError(f"this makes more than {MAX_JOBS:,} jobs", hint="split it into several bags")
     market = spec.get("market")

@@ -141,7 +141,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             present = name in config
             if _flagged(param):
                 numbers.append(1.0 if present else 0.0)
-            numbers.extend(param.encode(config[name]) if present else [0.0] * param.width)
+            numbers += param.encode(config[name]) if present else [0.0] * param.width
         return numbers
 
     def check(self, config: Mapping[str, Value]) -> None:

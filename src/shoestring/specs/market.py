@@ -16,6 +16,7 @@ import msgspec
 from shoestring.errors import SpecError
 from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
 from shoestring.market.catalog import catalog
+from shoestring.market.priced import PricedMarket
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
@@ -88,7 +89,13 @@ class Market(Fact, frozen=True, kw_only=True):
                     **self.knobs,
                 )
 
-    def listings(self, provider: SimulatedProvider) -> tuple[Listing, ...]:
+    def open_live(self, deadline_s: float = 0.0) -> PricedMarket:
+        """The market of a live run. Nothing is drawn for machines of the user's own: what happens to them is seen."""
+        if self.kind == "free":
+            return PricedMarket.own(self.slots or os.cpu_count() or 1, self.free_machine)
+        return self.open(deadline_s)
+
+    def listings(self, provider: PricedMarket) -> tuple[Listing, ...]:
         """The offers of the market that the run may rent."""
         wanted = None if self.machines is None else self.machines.spot
         found = tuple(x for x in provider.listings if wanted is None or x.offer.spot == wanted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +57,8 @@ def load_spec_file(path: str | os.PathLike[str]) -> dict[str, object]:
 
 def _read_toml(text: str, file: Path) -> object:
     try:
+        import tomllib
+
         return tomllib.loads(text)
     except ValueError as error:  # the message says the line
         raise SpecError(f"{file} is not TOML: {error}", hint="text needs quotes in TOML: deadline = '6h'") from None

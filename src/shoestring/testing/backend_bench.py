@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shoestring.testing.backend_rig import SPEEDUP, START, ObservedEvents, Rig, ScriptedProvider
+from shoestring.testing.slowness import PATIENCE_S, slowness
 from shoestring.world.live.clock import RunClock
 from shoestring.world.protocol import Backend
 
@@ -30,7 +31,7 @@ class BackendBench:
         return ()
 
     def rig(self, tmp_path: Path, function: str = "train", **provider: Any) -> Rig:
-        clock = RunClock(started_at=START, wall_at=time.time(), speedup=SPEEDUP)
+        clock = RunClock(started_at=START, wall_at=time.time(), speedup=SPEEDUP / slowness())
         return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
 
     def observe(self, tmp_path: Path, function: str = "train", **provider: Any) -> ObservedEvents:
@@ -58,7 +59,7 @@ class BackendBench:
 
     def left_running(self, observed: ObservedEvents) -> list[object]:
         """What still runs after processes that are ending have had time to end."""
-        until = time.monotonic() + 5.0
+        until = time.monotonic() + PATIENCE_S
         while (left := list(self.running(observed.rig))) and time.monotonic() < until:
             time.sleep(0.01)
         return left

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from shoestring.backends.site import Site
 from shoestring.kernel.decisions import RequestLease, StartSegment
 from shoestring.kernel.events import Event, JobReported, LeaseGranted, SegmentEnded
 from shoestring.kernel.spec import Code
@@ -25,11 +26,13 @@ from shoestring.kernel.types import (
 )
 from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.testing import user_code
+from shoestring.testing.slowness import PATIENCE_S
 from shoestring.world.live.clock import RunClock
 from shoestring.world.protocol import Backend
 
 OFFER = Offer(provider="test", zone="here", machine="small", spot=True)
 SPEEDUP = 100.0
+"""On a computer with nothing else to do; elsewhere the clock is as much slower as everything is."""
 START = 1_000_000.0
 L0, L1, J0 = LeaseId("l0"), LeaseId("l1"), JobId("j0")
 S0, S1, S2, S3 = SegmentId("s0"), SegmentId("s1"), SegmentId("s2"), SegmentId("s3")
@@ -98,6 +101,19 @@ class Rig:
     def store(self) -> DirectoryStore:
         return DirectoryStore(self.run_dir / "checkpoints")
 
+    @property
+    def site(self) -> Site:
+        """What a backend is opened with."""
+        return Site(
+            run_dir=self.run_dir.resolve(),
+            code=self.code,
+            folder=Path.cwd(),
+            store=self.store,
+            clock=self.clock,
+            metric="loss",
+            deadman_s=self.deadman_s,
+        )
+
 
 class ObservedEvents:
     """A backend under test, and all its events so far."""
@@ -150,7 +166,7 @@ class ObservedEvents:
         self.events.extend(self.backend.poll())
 
     def wait_for(self, kind: type[E], when: Callable[[E], bool] = lambda _: True) -> E:
-        until = time.monotonic() + 30.0
+        until = time.monotonic() + PATIENCE_S
         while True:
             for event in self.seen(kind):
                 if when(event):

@@ -2,7 +2,7 @@
 
 class TestMine(BackendSuite):
     def make(self, rig):
-        return MyBackend(rig.run_dir, rig.clock, ...)
+        return MyBackend(rig.site, ...)
 
 Times are market seconds; a hundred of them pass in a real second.
 """
@@ -27,6 +27,7 @@ from shoestring.kernel.events import (
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents
 from shoestring.testing.gang_laws import GangLaws
+from shoestring.testing.slowness import PATIENCE_S
 
 
 class BackendSuite(GangLaws):
@@ -65,13 +66,13 @@ class BackendSuite(GangLaws):
 
     def test_prepaid_time_ends_unless_it_is_extended(self, tmp_path: Path) -> None:
         observed = self.observe(tmp_path)
-        observed.rent(L0, for_s=20)
-        observed.rent(L1, for_s=20)
+        observed.rent(L0, for_s=40)
+        observed.rent(L1, for_s=100)
         later = observed.rig.clock.now() + 500
         observed.backend.extend(ExtendLease(lease=L1, end_by=later, why="test"))
         ended = observed.wait_for(LeaseEnded)
         assert (ended.lease, ended.cause) == (L0, "expired")
-        assert ended.charged_usd <= 20
+        assert ended.charged_usd <= 40
         assert list(observed.backend.inventory()) == [L1]
         self.finish(observed)
 
@@ -271,7 +272,7 @@ class BackendSuite(GangLaws):
         observed.start(until_step=10)
         observed.wait_for(JobReported)
         observed.backend.close()
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         while list(self.running(observed.rig)) and time.monotonic() < until:
             time.sleep(0.01)
         assert list(self.running(observed.rig)) == []

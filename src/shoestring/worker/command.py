@@ -19,7 +19,7 @@ from shoestring.trial import ReportError, TrialHost
 from shoestring.worker.arguments import ProgramFiles, fill
 from shoestring.worker.process_identity import family
 from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line
-from shoestring.worker.run_function import FunctionOutcome, never_reported
+from shoestring.worker.run_function import FunctionOutcome, died_of, never_reported
 from shoestring.worker.subsampling import FractionError, matching
 
 _LOOK_EVERY_S = 0.05
@@ -247,11 +247,6 @@ class CommandRun:
 
 def _exit(code: int) -> str:
     return f"exit code {code}" if code > 0 else died_of(-code)
-
-
-def died_of(number: int) -> str:
-    name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
-    return f"killed by {name}" + (" (out of memory?)" if number == signal.SIGKILL else "")
 
 
 def _cannot_start(program: str, folder: Path, error: OSError) -> str:

@@ -17,11 +17,10 @@ from typing import NoReturn
 
 import msgspec
 
-from shoestring.worker.command import died_of
 from shoestring.worker.outbox import Ended, Outbox
 from shoestring.worker.player import rank_folder, run_rank
 from shoestring.worker.ranks import free_port
-from shoestring.worker.run_function import FunctionOutcome
+from shoestring.worker.run_function import FunctionOutcome, died_of
 from shoestring.worker.task import LOG, Task, read_json, write_json
 
 _COLLECT_S = 0.5

@@ -12,8 +12,6 @@ from pathlib import Path
 from shoestring.errors import CheckpointMissing
 from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
 from shoestring.trial import Trial, TrialHost
-from shoestring.worker.arguments import ProgramFiles
-from shoestring.worker.command import CommandRun
 from shoestring.worker.hosts import FollowerHost, WorkerHost
 from shoestring.worker.loading import describe, load_function
 from shoestring.worker.outbox import Outbox, Started, Unsaved
@@ -86,6 +84,9 @@ def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path |
 
 
 def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
+    from shoestring.worker.arguments import ProgramFiles  # most trials are functions
+    from shoestring.worker.command import CommandRun
+
     files = ProgramFiles(rank_folder(task, folder, rank))
     with (folder / LOG).open("ab") as log:
         run = CommandRun(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +17,7 @@ def birth(pid: int) -> str | None:
             return None
         fields = stat[stat.rindex(")") + 2 :].split()  # the name in brackets may hold blanks
         return None if fields[0] in "ZX" else fields[19]
-    listed = subprocess.run(
-        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    ).stdout.strip()
+    listed = _ps("-o", "stat=,lstart=", "-p", str(pid)).strip()
     state, _, since = listed.partition(" ")
     return None if not listed or state.startswith("Z") else since.strip()
 
@@ -38,8 +35,7 @@ def family(pid: int) -> list[int]:
 
 def _parents() -> Iterator[tuple[int, int]]:
     if not _HAS_PROC:
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
-        for line in listed.splitlines():
+        for line in _ps("-A", "-o", "pid=,ppid=").splitlines():
             process, parent = line.split()
             yield int(process), int(parent)
         return
@@ -49,3 +45,9 @@ def _parents() -> Iterator[tuple[int, int]]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         yield int(path.parent.name), int(stat[stat.rindex(")") + 2 :].split()[1])
+
+
+def _ps(*arguments: str) -> str:
+    import subprocess
+
+    return subprocess.run(["ps", *arguments], capture_output=True, text=True, check=False).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import traceback
 from collections.abc import Callable
 from typing import NamedTuple
@@ -53,3 +54,9 @@ def never_reported(metric: str | None, names: set[str]) -> str:
     if metric is None or metric in names:
         return ""
     return f"never reported {metric!r}; reported: {', '.join(sorted(names)) or 'nothing'}"
+
+
+def died_of(number: int) -> str:
+    """The signal that ended a process, for people."""
+    name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
+    return f"killed by {name}" + (" (out of memory?)" if number == signal.SIGKILL else "")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shoestring.errors import ShoestringError
-from shoestring.kernel.view import stable_seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +29,8 @@ def subsample(n: int, fraction: float, seed: int) -> NDArray[np.int64]:
     if n < 1:
         raise FractionError(f"cannot subsample {n} samples", hint="subsample(n): n is how many samples there are")
     import numpy as np
+
+    from shoestring.kernel.view import stable_seed
 
     word = stable_seed(seed, "subsample")
     # RandomState is NumPy's only stream that is the same in all versions: workers of one run may have different ones.

@@ -12,7 +12,8 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.records import Pace, Settled
 from shoestring.models.lifetimes.source import LifetimeSource
-from shoestring.policies.checkpointing.by_lifetime import USUAL_SAVE_S, ByLifetime
+from shoestring.models.speed.latencies import SAVE_S
+from shoestring.policies.checkpointing.by_lifetime import ByLifetime
 from shoestring.policies.checkpointing.young_daly import YoungDaly
 from shoestring.policies.placement.cheapest import Cheapest
 from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story, story
@@ -56,8 +57,8 @@ def test_after_every_save_the_next_is_planned_anew() -> None:
     run, decisions = started(ByLifetime(LifetimeSource()), timed_s=432.0)
     run.tell(e.SegmentStarted(at=2.0, segment="s0"))
     (first,) = plans(decisions)
-    run.happened(e.JobReported(at=2.0 + first, segment="s0", job="j0", step=6, metrics={}))
-    (second,) = plans(run.tell(replace(run.save("j0", 6), took_s=USUAL_SAVE_S)))
+    run.happened(e.JobReported(at=2.0 + 6 * 432.0, segment="s0", job="j0", step=6, metrics={}))
+    (second,) = plans(run.tell(replace(run.save("j0", 6), took_s=SAVE_S)))
     assert second > first
 
 
@@ -92,7 +93,7 @@ def test_a_notice_is_answered_as_always(policy: Policy) -> None:
 
 def test_young_and_dalys_interval_is_the_root_of_twice_save_times_life() -> None:
     _, decisions = started(YoungDaly(LifetimeSource(), mean_life_s=HOUR_S), timed_s=None)
-    assert plans(decisions) == [pytest.approx(sqrt(2 * USUAL_SAVE_S * HOUR_S))]
+    assert plans(decisions) == [pytest.approx(sqrt(2 * SAVE_S * HOUR_S))]
 
 
 def test_by_default_young_daly_uses_the_mean_lifetime_of_the_model() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace as spec_with
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
 from tests.properties.test_invariants import check_invariants
-from tests.studies import play, random_case
+from tests.studies import random_case
 
 OPTIONS = [
     {"placement": "refund_seeking"},
@@ -42,8 +42,7 @@ def test_budget_deadline_and_checkpoints_hold_and_scrambled_later_prices_change_
             options={"checkpointing": case.spec.options["checkpointing"], **options},
         )
         case = replace(case, spec=spec, base_step_s=900.0, provision_s=40.0)
-        check_invariants(case)
-        decisions = [x for entry in play(case)[1].read() for x in entry.decisions]
+        decisions = [x for entry in check_invariants(case) for x in entry.decisions]
         requested += sum(isinstance(x, d.RequestLease) for x in decisions)
         moved += sum(isinstance(x, d.HaltSegment) and "moved to another machine" in x.why for x in decisions)
     assert requested > 100

@@ -142,9 +142,9 @@ def test_a_job_that_no_machine_outlives_alone_is_for_a_gang() -> None:
 
 
 def test_before_a_job_is_done_each_has_the_cheapest_machine_alone_or_the_fewest_that_it_may() -> None:
-    run = bag(SMALL, LARGE)
+    run = bag(SMALL, LARGE, paces={})
     assert set(chosen(run.tell(preempted("l0", 5.0))).values()) == {("small", 1)}
-    run = bag(SMALL, LARGE, counts=(2, 4))
+    run = bag(SMALL, LARGE, counts=(2, 4), paces={})
     decisions = run.tell(preempted("l0", 5.0))
     assert set(chosen(decisions).values()) == {("small", 2)}
 
@@ -244,11 +244,11 @@ def test_a_gang_has_all_slots_of_its_machines_and_single_jobs_share_one() -> Non
 
 def test_without_money_for_all_of_a_gang_none_of_it_is_rented_and_the_run_ends() -> None:
     run = gang(4)
-    run.state.spent_usd = run.spec.budget_usd - 0.15
+    run.state.spent_usd = run.spec.budget_usd - 0.05
     decisions = run.tell(preempted("l0", 5.0))
     assert not rented(decisions)
     (over,) = [x for x in decisions if isinstance(x, d.WindDown)]
-    assert over.why == "$0.15 left in the budget cannot pay 4 x small spot in a"
+    assert over.why == "$0.05 left in the budget cannot pay 4 x small spot in a"
 
 
 def test_claims_are_laid_in_order() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
+from benchmarks.placement_queue import TRIALS, finished
 from shoestring.policies.placement.slack.per_trial import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
@@ -16,7 +18,7 @@ def queue(*, spec=TWO_PLACES, waiting: int = 2) -> Story:
     """Two trials of nine steps run, the second is ahead; others wait."""
     run = story(Slack(), spec=spec)
     for number in range(2 + waiting):
-        run.add(f"j{number}", until_step=9)
+        run.add(f"j{number}", until_step=9, slots=spec.slots)
     for number, step in ((0, 2), (1, 6)):
         run.rent(f"l{number}", end_by=spec.deadline_s)
         run.start(f"s{number}", f"j{number}", f"l{number}", running_since=0.0)
@@ -39,6 +41,19 @@ def test_trials_that_a_search_has_yet_to_add_count_where_trials_queue() -> None:
 
 def test_a_search_that_wants_only_what_can_run_has_no_queue() -> None:
     assert queued_behind(queue(spec=replace(TWO_PLACES, trials=99), waiting=0).view) == {}
+
+
+def test_slots_that_fit_no_worker_are_no_places() -> None:
+    """Three slots on each of two machines, and two of them for a trial: two places, not three."""
+    three = tuple(replace(listing, slots=3) for listing in SPEC.listings)
+    run = queue(spec=replace(TWO_PLACES, listings=three, slots=2))
+    assert queued_behind(run.view) == queued_behind(queue().view) == {"j0": Behind(9, 1), "j1": Behind(9, 1)}
+
+
+@pytest.mark.parametrize("seed", [2, 15, 20])
+def test_slots_that_do_not_divide_cost_no_deadline(seed: int) -> None:
+    """Counted as six places instead of four, the queue looked shorter than it was: a trial was not done."""
+    assert finished("slack", 2, 3, 70, seed) == finished("slack", 1, 1, 70, seed) == TRIALS
 
 
 def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:

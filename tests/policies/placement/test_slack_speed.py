@@ -111,13 +111,15 @@ def test_a_pace_is_carried_over_to_machines_that_other_trials_were_timed_on() ->
     assert 80.0 < expected_s < 400.0
 
 
-def test_a_trial_without_a_pace_is_assumed_to_be_like_those_that_run() -> None:
+def test_a_trial_without_a_pace_is_expected_to_be_like_those_that_run() -> None:
     run = waiting_trial()
     run.rent("l0", offer=SLOW.offer, end_by=6 * HOUR)
     run.start("s0", "j0", "l0", running_since=0.0)
     run.happened(replace(run.report("j0", 2, 0.5), at=500.0))
     run.add("j1", until_step=9)
-    assert SlackSpeeds(run.view).known(run.state.jobs["j1"]) == {("slow", 1): 250.0}
+    ((where, seconds),) = SlackSpeeds(run.view).known(run.state.jobs["j1"]).items()
+    assert where == ("slow", 1)
+    assert 250.0 < seconds < 1.4 * 250.0  # a little longer: only one was timed
 
 
 def test_a_pace_on_fewer_slots_is_not_used_for_more_slots() -> None:

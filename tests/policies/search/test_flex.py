@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace as with_fields
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
@@ -21,8 +22,8 @@ from shoestring.kernel.view import RunView
 from shoestring.market.prices import PriceBook
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.market.simulated.revocation import Never
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.placement.on_demand import OnDemand
-from shoestring.policies.search.elastic.scaling import learned_speedup
 from shoestring.policies.search.flex.policy import Flex
 from shoestring.space.space import Float, Space
 from shoestring.storage.journal.memory import MemoryJournal
@@ -195,8 +196,14 @@ def bowl(config):
     return lambda step: {"loss": level + 1.0 / step}
 
 
+@cache
+def usual_run() -> tuple[RunState, MemoryJournal]:
+    """One run that several tests look at."""
+    return simulated(bowl)
+
+
 def test_a_whole_run_finds_the_best_uses_the_money_and_loses_no_step() -> None:
-    state, journal = simulated(bowl)
+    state, journal = usual_run()
     added = [x for entry in journal.read() for x in entry.decisions if isinstance(x, d.AddJob)]
     paid_s = sum(account.seconds * 4 for account in state.accounts.values())
     trained_s = sum(pace.seconds * slots for job in state.jobs.values() for (_, slots), pace in job.paces.items())
@@ -211,18 +218,18 @@ def test_a_whole_run_finds_the_best_uses_the_money_and_loses_no_step() -> None:
 
 
 def test_scaling_is_learned_on_the_way() -> None:
-    state, _ = simulated(bowl)
-    assert learned_speedup(RunView(state), 4) == pytest.approx(4**0.7, rel=0.1)
+    state, _ = usual_run()
+    assert SpeedByWidth.of(RunView(state)).speedup(4) == pytest.approx(4**0.7, rel=0.1)
 
 
 def test_larger_is_better_just_the_same() -> None:
-    smaller, _ = simulated(bowl)
+    smaller, _ = usual_run()
     larger, _ = simulated(lambda config: lambda step: {"loss": -bowl(config)(step)["loss"]}, direction="maximize")
     assert [job.config for job in larger.jobs.values()] == [job.config for job in smaller.jobs.values()]
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
-    first, again, other = simulated(bowl)[1], simulated(bowl)[1], simulated(bowl, seed=1)[1]
+    first, again, other = usual_run()[1], simulated(bowl)[1], simulated(bowl, seed=1)[1]
     assert list(first.read()) == list(again.read())
     assert list(first.read()) != list(other.read())
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing
-from shoestring.policies.search.elastic.scaling import learned_speeds
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.search.flex.model import posterior_now
 from shoestring.policies.search.flex.proposals import Rejudged, rejudged
 from shoestring.policies.search.flex.resources import resources_now
@@ -45,7 +45,7 @@ def found(run: Story) -> Rejudged | None:
     posterior = posterior_now(run.view, None, GRACE)
     assert posterior is not None
     now = resources_now(run.view, spot=False)
-    return rejudged(run.view, posterior, learned_speeds(run.view), now, grace=GRACE, alone=16, kappa=0.0)
+    return rejudged(run.view, posterior, SpeedByWidth.of(run.view), now, grace=GRACE, alone=16, kappa=0.0)
 
 
 def test_a_trial_that_was_ranked_late_enough_is_not_ranked_again() -> None:

@@ -98,7 +98,7 @@ def test_machines_free_of_charge_are_all_used() -> None:
 
 
 def test_steps_must_begin_before_the_last_call_and_end_before_the_end() -> None:
-    now = Resources(slots=4, left_s=332.0, progress=0.5, switch_s=30.0, last_call_s=30.0)
+    now = Resources(slots=4, left_s=332.0, progress=0.5, switch_s=30.0, save_s=2.0, last_call_s=30.0)
     assert now.steps(60.0) == 5
     assert now.steps(100.0) == 3
     assert now.steps(110.0) == 3

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.placement.on_demand import OnDemand
-from shoestring.policies.search.elastic.scaling import learned_speeds
 from shoestring.policies.search.flex.model import curve_arrays
 from shoestring.policies.search.flex.policy import Flex
 from shoestring.policies.search.flex.slow_trials import LEAST_SEEN, StepTimes, too_slow
@@ -45,7 +45,7 @@ def test_steps_of_an_untried_configuration_take_as_long_as_those_near_it() -> No
     run = study()
     for number in range(12):
         trained(run, f"j{number}", number / 11, 60.0 * math.exp(2.0 * number / 11))
-    times = StepTimes(curve_arrays(run.view), learned_speeds(run.view))
+    times = StepTimes(curve_arrays(run.view), SpeedByWidth.of(run.view), 1)
     quick, usual, slow = times.log_ratio(np.array([[0.05], [0.5], [0.95]]))
     assert quick < -0.5
     assert abs(usual) < 0.2
@@ -54,7 +54,7 @@ def test_steps_of_an_untried_configuration_take_as_long_as_those_near_it() -> No
 
 def test_before_anything_is_seen_all_are_alike() -> None:
     run = study()
-    times = StepTimes(curve_arrays(run.view), learned_speeds(run.view))
+    times = StepTimes(curve_arrays(run.view), SpeedByWidth.of(run.view), 1)
     assert times.log_ratio(np.array([[0.1], [0.9]])).tolist() == [0.0, 0.0]
 
 

@@ -15,7 +15,7 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.events import RunStarted
-from shoestring.kernel.records import Job, Pace
+from shoestring.kernel.records import Pace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Listing
@@ -26,11 +26,11 @@ from shoestring.policies.placement.renting.release_by_plan import KEEP
 from shoestring.policies.search.rubberband.inputs import PlanInputs
 from shoestring.policies.search.rubberband.plan import Round
 from shoestring.policies.search.rubberband.policy import Rubberband
-from shoestring.policies.search.rubberband.speed import Guess, learned
+from shoestring.policies.search.rubberband.speed import Guess, Speed, learned
 from shoestring.recipes.rubberband import plan_of
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.testing.policy_suite import PolicySuite
-from shoestring.testing.story import ON_DEMAND_OFFER, SPEC
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story
 from shoestring.units import parse_duration_s
 from shoestring.world.sim.workload import Workload
 from shoestring.world.sim.world import SimWorld
@@ -171,36 +171,50 @@ def test_what_was_learned_makes_the_rest_cheaper_than_the_guess() -> None:
 
 
 # -- speed ---------------------------------------------------------------------------------------------------------
-def trained(number: int, **seconds_per_step: float) -> Job:
-    paces = {("m", int(slots[1:])): Pace(steps=2, seconds=2 * seconds) for slots, seconds in seconds_per_step.items()}
-    return Job(id=f"j{number}", number=number, config={}, tags={}, paces=paces)
+MACHINE = Listing(offer=ON_DEMAND_OFFER, vcpus=32, memory_gb=64, slots=8, on_demand_usd_per_hour=1.0)
+
+
+def speed_of(*trials: dict[int, float], guess: Guess, promoted: tuple[int, ...] = (), worker: int = 1) -> Speed:
+    """Of trials that were timed on some widths: {slots: seconds a step}."""
+    run = Story(spec=replace(SPEC, listings=(MACHINE,), slots=worker))
+    run.begin()
+    for number, widths in enumerate(trials):
+        run.add(f"j{number}", until_step=1, slots=worker)
+        run.state.jobs[f"j{number}"].paces = {
+            (MACHINE.offer.machine, slots): Pace(2, 2 * step_s) for slots, step_s in widths.items()
+        }
+    return learned(run.view, [run.state.jobs[f"j{number}"] for number in promoted], MACHINE, guess)
 
 
 def test_before_anybody_has_trained_speed_is_the_guess() -> None:
-    speed = learned([], [], "m", 1, Guess(step_s=30.0, scaling=0.5))
+    speed = speed_of(guess=Guess(step_s=30.0, scaling=0.5))
     assert (speed.step_s, speed.on(1), speed.on(16)) == (30.0, 1.0, pytest.approx(4.0))
 
 
 def test_a_trial_seen_on_two_widths_is_believed_more_than_two_trials_on_one_each() -> None:
-    others = [trained(number, s1=10.0) for number in range(8)]
-    told = learned([*others, trained(9, s1=20.0, s4=10.0)], [], "m", 1, Guess(scaling=1.0))
-    compared = learned([*others, trained(9, s4=5.0)], [], "m", 1, Guess(scaling=1.0, spread=0.5))
-    assert told.on(4) == pytest.approx(2.0, rel=0.02)
-    assert compared.on(4) == pytest.approx(2.0, rel=0.02)  # eight trials that are all alike: so is the ninth
-    uneven = [trained(number, s1=10.0 * 2 ** (number % 3)) for number in range(9)]
-    assert learned([*uneven, trained(9, s4=10.0)], [], "m", 1, Guess(scaling=1.0)).on(4) > 2.2
+    others = [{1: 10.0}] * 8
+    told = speed_of(*others, {1: 20.0, 4: 10.0}, guess=Guess(scaling=1.0))
+    compared = speed_of(*others, {4: 5.0}, guess=Guess(scaling=1.0, spread=0.5))
+    assert told.on(4) == pytest.approx(2.0, rel=0.1)
+    assert compared.on(4) == pytest.approx(2.0, rel=0.2)  # eight trials that are all alike: so is the ninth
+    uneven = [{1: 10.0 * 2 ** (number % 3)} for number in range(9)]
+    assert speed_of(*uneven, {4: 10.0}, guess=Guess(scaling=1.0)).on(4) > compared.on(4) + 0.2
 
 
 def test_the_step_time_is_that_of_the_promoted_trials() -> None:
-    jobs = [trained(0, s1=10.0), trained(1, s1=30.0), trained(2, s2=100.0)]
-    assert learned(jobs, jobs[1:2], "m", 1, Guess()).step_s == pytest.approx(30.0)
-    assert learned(jobs, [], "other", 1, Guess(step_s=7.0)).step_s == 7.0
+    trials = {1: 10.0}, {1: 30.0}, {2: 100.0}
+    assert speed_of(*trials, guess=Guess(), promoted=(1,)).step_s == pytest.approx(30.0, rel=0.05)
+    assert speed_of(guess=Guess(step_s=7.0)).step_s == 7.0
 
 
 def test_untried_widths_follow_those_that_were_measured() -> None:
-    speed = learned([trained(0, s2=40.0, s8=20.0)], [], "m", 2, Guess())
-    assert speed.on(4) == pytest.approx(2.0, rel=0.05)
-    assert speed.on(16) == pytest.approx(4.0, rel=0.1)
+    speed = speed_of({2: 40.0, 8: 20.0}, guess=Guess(), worker=2)
+    assert speed.on(4) == pytest.approx(2.0, rel=0.1)
+    assert speed.on(16) == pytest.approx(4.0, rel=0.2)
+
+
+def test_trials_that_do_not_differ_at_all_can_be_promised() -> None:
+    assert speed_of({1: 10.0}, {1: 10.0}, guess=Guess(spread=0.0)).step_s == pytest.approx(10.0)
 
 
 # -- what cannot be ------------------------------------------------------------------------------------------------

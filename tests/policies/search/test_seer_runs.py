@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace as with_fields
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
@@ -43,6 +44,13 @@ def elastic_case(number: int, names: tuple[str, ...] = ELASTIC) -> Case | None:
     return with_fields(case, spec=spec)
 
 
+@cache
+def elastic_study(number: int) -> tuple[Case, RunState, MemoryJournal] | None:
+    """The case and its run, which two tests look at; None if it cannot be."""
+    case = elastic_case(number)
+    return None if case is None else (case, *play(case))
+
+
 def widths_given(journal: MemoryJournal) -> set[int]:
     return {x.slots for entry in journal.read() for x in entry.decisions if isinstance(x, d.StartSegment)}
 
@@ -57,10 +65,10 @@ def widths_planned(spec: RunSpec, state: RunState) -> set[int]:
 def test_budget_and_deadline_hold_and_nothing_is_left_running(batch: int) -> None:
     seen: Counter[str] = Counter()
     for number in range(60 * batch, 60 * (batch + 1)):
-        case = elastic_case(number)
-        if case is None:
+        study = elastic_study(number)
+        if study is None:
             continue
-        state, _ = play(case)
+        case, state, _ = study
         assert state.concluded, number
         assert not state.leases, number
         assert not state.segments, number
@@ -88,11 +96,11 @@ def test_no_trial_trains_on_a_width_the_plan_does_not_have() -> None:
 def test_the_random_studies_are_eventful() -> None:
     seen: Counter[str] = Counter()
     for number in range(200):
-        case = elastic_case(number)
-        if case is None:
+        study = elastic_study(number)
+        if study is None:
             seen["refused as infeasible"] += 1
             continue
-        state, journal = play(case)
+        _, state, journal = study
         seen["revoked"] += state.revocations > 0
         seen["more than one width"] += len(widths_given(journal)) > 1
         seen["out of time"] += "deadline" in state.ending

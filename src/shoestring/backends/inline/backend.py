@@ -16,47 +16,27 @@ from pathlib import Path
 from typing import Literal
 
 from shoestring.backends.inline.host import InlineHost, MachineGone
-from shoestring.backends.simulated_lease import LeaseRecord, Provider
+from shoestring.backends.leases import Biller, Leases, LeaseTimes
+from shoestring.backends.machines import MachineSource
+from shoestring.backends.site import Site
 from shoestring.errors import CheckpointMissing, ShoestringError
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import CheckpointLost, Event, SegmentEnded, SegmentStarted
-from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId, SegmentId
-from shoestring.storage.checkpoints.directory import CheckpointStore
 from shoestring.trial import Trial
 from shoestring.worker.loading import TrainFunction, describe, load_function
 from shoestring.worker.run_function import FunctionOutcome, run_function
-from shoestring.world.live.clock import RunClock
 
 _LEAD_S = 60.0
 """Market seconds before the end of prepaid time at which a trial has to save and stop."""
 
 
 class InlineBackend:
-    def __init__(
-        self,
-        run_dir: Path,
-        *,
-        code: Code,
-        provider: Provider,
-        clock: RunClock,
-        store: CheckpointStore,
-        metric: str | None,
-        function: TrainFunction | None = None,
-        folder: Path | None = None,
-    ) -> None:
-        """`function`, when given, is called directly: closures and notebooks are fine here."""
-        self._run_dir = run_dir
-        self._code = code
-        self._provider = provider
-        self._clock = clock
-        self._store = store
-        self._metric = metric
-        self._function = function
-        self._folder = folder or Path.cwd()
-        self._leases: dict[LeaseId, LeaseRecord] = {}
-        self._unreported: dict[LeaseId, int] = {}
-        """Leases with events still to report, and how many of their events were reported."""
+    def __init__(self, site: Site, machines: MachineSource, billing: Biller) -> None:
+        self._site = site
+        self._clock = site.clock
+        self._function = site.function
+        self._leases = Leases(machines, billing, site.clock)
         self._waiting: deque[StartSegment] = deque()
         self._started: set[SegmentId] = set()
         self._plans: dict[SegmentId, float] = {}
@@ -64,32 +44,23 @@ class InlineBackend:
 
     # -- machines ------------------------------------------------------------------------------------------------------
     def acquire(self, request: RequestLease) -> None:
-        if request.lease not in self._leases:
-            self._leases[request.lease] = LeaseRecord.from_request(self._provider, request, self._clock.now())
-            self._unreported[request.lease] = 0
+        self._leases.acquire(request)
 
     def recall(self, request: RequestLease, granted_at: float) -> None:
         """A lease of an earlier process ended with it. When that was is unknown: charged until now at the most."""
-        record = LeaseRecord(request=request, end_by=request.end_by, answered_at=granted_at)
-        now = self._clock.now()
-        record.end(self._provider, max(granted_at, min(now, request.end_by)), "released")
-        self._leases[request.lease] = record
-        self._unreported[request.lease] = 0
+        self._leases.add_ended(request, granted_at, max(granted_at, min(self._clock.now(), request.end_by)))
 
     def extend(self, extension: ExtendLease) -> None:
-        record = self._leases.get(extension.lease)
-        if record is not None and record.open and record.due()[0] > self._clock.now():
-            record.end_by = max(record.end_by, extension.end_by)
+        self._leases.extend(extension)
 
     def release(self, lease: LeaseId) -> None:
-        record = self._leases.get(lease)
-        if record is not None and record.open:
-            now = self._clock.now()
-            due, cause = record.due()
-            record.end(self._provider, *((due, cause) if due <= now else (now, "released")))
+        ended = self._leases.release_now(lease)
+        if ended is not None:
+            self._leases.end(lease, *ended)
+            self._leases.let_go(lease)
 
     def inventory(self) -> Iterable[LeaseId]:
-        return [lease for lease, record in self._leases.items() if record.open]
+        return self._leases.open_leases()
 
     # -- user code -----------------------------------------------------------------------------------------------------
     def start(self, segment: StartSegment) -> None:
@@ -120,34 +91,29 @@ class InlineBackend:
 
     def _report_leases(self) -> None:
         now = self._clock.now()
-        for lease, reported in list(self._unreported.items()):
-            record = self._leases[lease]
-            due, cause = record.due()
-            if record.open and due <= now:
-                record.end(self._provider, due, cause)
-            events = list(record.events_until(now))
-            if len(events) > reported:
-                self._out.extend(events[reported:])
-                self._unreported[lease] = len(events)
-            if events and not record.open:
-                del self._unreported[lease]
+        for lease, end in self._leases.update(now):
+            self._leases.lose(lease, now, end.cause)
+            self._leases.let_go(lease)
+        for lease, at, cause in self._leases.overdue(now):
+            self._leases.end(lease, at, cause)
+            self._leases.let_go(lease)
+        self._out.extend(self._leases.new_events(now))
 
     def _run(self, start: StartSegment) -> None:
         now = self._clock.now()
-        records = [self._leases[lease] for lease in start.leases if lease in self._leases]
-        if len(records) < len(start.leases) or not all(record.usable(now) for record in records):
+        if not self._leases.usable(start.leases, now):
             self._end(start, now, FunctionOutcome("lost", _first_step(start), "its machine ended before it started"))
             return
-        limit = math.inf if start.time_limit_s is None else now + start.time_limit_s
+        times = self._leases.times(start.leases)
         host = InlineHost(
             start,
             self._clock,
             self._out,
-            self._store,
-            run_dir=self._run_dir,
-            leave_at=min(_leave_at(record, now) for record in records),
-            gone_at=min(record.due()[0] for record in records),
-            limit_at=limit,
+            self._site.store,
+            run_dir=self._site.run_dir,
+            leave_at=_leave_at(times, now),
+            gone_at=min(times.end_by, times.gone_at),
+            limit_at=math.inf if start.time_limit_s is None else now + start.time_limit_s,
             save_every_s=self._plans.pop(start.segment, math.inf),
         )
         try:
@@ -167,7 +133,7 @@ class InlineBackend:
     def _run_user_code(self, start: StartSegment, host: InlineHost) -> FunctionOutcome:
         try:
             checkpoint = host.restore()
-            function = self._train_function() if self._code.command is None else None
+            function = self._train_function() if self._site.code.command is None else None
         except CheckpointMissing as error:
             if start.resume_from is not None:
                 at = self._clock.now()
@@ -190,7 +156,7 @@ class InlineBackend:
             seed=start.seed,
             slots=start.slots,
         )
-        return run_function(function, trial, self._metric, log=host.log, passes_through=_is_debugger_quit)
+        return run_function(function, trial, self._site.metric, log=host.log, passes_through=_is_debugger_quit)
 
     def _run_command(self, start: StartSegment, host: InlineHost, checkpoint: Path | None) -> FunctionOutcome:
         from shoestring.worker.arguments import ProgramFiles
@@ -205,7 +171,7 @@ class InlineBackend:
                 config=start.config,
                 until_step=start.until_step,
                 first_step=_first_step(start),
-                metric=self._metric,
+                metric=self._site.metric,
                 fraction=start.fraction,
                 fractions=start.fractions,
                 log=log,
@@ -219,13 +185,13 @@ class InlineBackend:
                 fraction=start.fraction,
                 fractions=start.fractions,
             )
-            return run.run(self._code.command or (), self._folder, environment)
+            return run.run(self._site.code.command or (), self._site.folder, environment)
 
     def _train_function(self) -> TrainFunction:
         if self._function is None:
-            if self._code.function is None:
+            if self._site.code.function is None:
                 raise ShoestringError("there is nothing to run: the spec has neither a function nor a command")
-            self._function = load_function(self._code.function, self._folder)
+            self._function = load_function(self._site.code.function, self._site.folder)
         return self._function
 
     def _end(self, start: StartSegment, at: float, outcome: FunctionOutcome) -> None:
@@ -237,9 +203,9 @@ class InlineBackend:
         """Machines of this backend end with the process, so there is nothing to release."""
 
 
-def _leave_at(record: LeaseRecord, now: float) -> float:
+def _leave_at(times: LeaseTimes, now: float) -> float:
     """When to save and stop: at the notice, or shortly before prepaid time ends, but not before half of it is used."""
-    return min(record.notice_at, max(record.end_by - _LEAD_S, (now + record.end_by) / 2))
+    return min(times.notice_at, max(times.end_by - _LEAD_S, (now + times.end_by) / 2))
 
 
 def _first_step(start: StartSegment) -> int:

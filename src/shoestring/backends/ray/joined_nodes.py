@@ -33,7 +33,7 @@ class JoinedNodes:
     patience_s = 20.0
 
     def __init__(self, run_dir: Path, address: str) -> None:
-        self._run_dir = run_dir.resolve()
+        self._run_dir = run_dir
         self._assigned: dict[LeaseId, str] = {}
         home = self._run_dir / "ray"
         home.mkdir(parents=True, exist_ok=True)
@@ -54,21 +54,18 @@ class JoinedNodes:
             self.link.listen()
             self.link.require()
 
-    def has_free_node(self, lease: LeaseId, pending: int) -> bool:
-        """Is there a node for one more lease, with `pending` leases that have none yet?"""
-        return bool(self._named(lease)) or len(self._free_nodes()) > pending
-
-    def assign(self, lease: LeaseId, end_at: float) -> None:  # noqa: ARG002
+    def assign(self, lease: LeaseId, end_at: float) -> bool:  # noqa: ARG002
         if lease in self._assigned:
-            return
+            return True
         record = self._run_dir / "leases" / lease / "node.json"
         if record.exists():
             self._assigned[lease] = read_json(record, _AssignedNode).node
-            return
+            return True
         free = self._named(lease) or self._free_nodes()
         if free:
             write_json(record, _AssignedNode(free[0].id))
             self._assigned[lease] = free[0].id
+        return bool(free)
 
     def node(self, lease: LeaseId) -> Node | None:
         return next((node for node in self._alive() if node.id == self._assigned.get(lease)), None)

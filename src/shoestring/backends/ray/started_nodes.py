@@ -19,6 +19,7 @@ from shoestring.backends.ray.keeper import Keep
 from shoestring.backends.ray.kept_process import RAY_START, SMALL, KeptProcess
 from shoestring.backends.ray.link import RayLink
 from shoestring.backends.ray.messages import Node
+from shoestring.backends.site import DEADMAN_S
 from shoestring.errors import PermanentError
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.ranks import free_port
@@ -35,8 +36,8 @@ class StartedNodes:
     local = True
     patience_s = 2.0
 
-    def __init__(self, run_dir: Path, *, deadman_s: float = 300.0) -> None:
-        self._run_dir = run_dir.resolve()
+    def __init__(self, run_dir: Path, *, deadman_s: float = DEADMAN_S) -> None:
+        self._run_dir = run_dir
         self._silence_s = _SILENT_DEADMANS * deadman_s
         self._home = self._run_dir / "ray"
         self._token = self._home / "token"
@@ -108,18 +109,14 @@ class StartedNodes:
         )
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
-    def has_free_node(self, lease: LeaseId, pending: int) -> bool:  # noqa: ARG002
-        return True
-
-    def assign(self, lease: LeaseId, end_at: float) -> None:
-        """Start a node for this lease, unless it has one; paid until `end_at` (wall time)."""
+    def assign(self, lease: LeaseId, end_at: float) -> bool:
         if lease not in self._nodes:
             self._nodes[lease] = KeptProcess(self._run_dir / "leases" / lease / "node")
             self._started_at[lease] = time.monotonic()
         node = self._nodes[lease]
         if not node.never_started or self.link is None:
             node.keep_until(end_at)
-            return
+            return True
         scratch = _scratch()
         node.start(
             Keep(
@@ -138,6 +135,7 @@ class StartedNodes:
             ),
             self._keys,
         )
+        return True
 
     def node(self, lease: LeaseId) -> Node | None:
         """The node of this lease, once Ray knows it."""
@@ -151,7 +149,9 @@ class StartedNodes:
 
     def lost(self, lease: LeaseId) -> str:
         """Why the node of this lease died; "" if it did not."""
-        process = self._nodes[lease]
+        process = self._nodes.get(lease)
+        if process is None:
+            return ""
         if self._head is None or not self._head.alive():
             return "the head of the Ray cluster died"
         if not process.alive():

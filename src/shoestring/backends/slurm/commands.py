@@ -11,6 +11,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
+from shoestring.backends.hosted_machines import OverLimit
 from shoestring.errors import BackendError, PermanentError, TransientError
 
 _TIMEOUT_S = 20.0
@@ -24,10 +25,6 @@ _SILENT = re.compile(
 _LIMITED = re.compile("policy|limit|quota|too many", re.IGNORECASE)
 _IGNORED = ("SQUEUE_", "SINFO_", "SCANCEL_")
 """Environment variables that change what these commands show or do; those of `sbatch` are the user's to set."""
-
-
-class OverLimit(BackendError):
-    """Slurm accepts no more jobs of this user for now."""
 
 
 class SlurmJob(NamedTuple):

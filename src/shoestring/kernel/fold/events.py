@@ -22,7 +22,7 @@ from shoestring.kernel.fold.transitions import (
     remove_lease,
     update_indexes,
 )
-from shoestring.kernel.records import Account, Save, Snapshot
+from shoestring.kernel.records import Account, Latency, Save, Snapshot
 from shoestring.kernel.spec import amended
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import ON_DEMAND_LEAST_S
@@ -40,6 +40,8 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
     lease = state.leases.get(event.lease)
     if lease is None:
         return
+    if lease.granted_at is None:
+        state.timings["provision"].add(max(0.0, event.at - lease.requested_at))
     lease.granted_at = event.at
     lease.idle_since = event.at
     update_indexes(state, lease)
@@ -88,6 +90,9 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
 def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
+        if segment.running_since is None:
+            kind: Latency = "restore" if segment.first_step else "start"
+            state.timings[kind].add(max(0.0, event.at - segment.started_at))
         segment.running_since = segment.trains_from = event.at
 
 
@@ -120,11 +125,15 @@ def _job_reported(state: RunState, event: e.JobReported) -> None:
     else:
         steps.append(step)
         job.values.append(value)
-    best = job.best
-    if (value < best if spec.direction == "minimize" else value > best) or (best != best and value == value):
+    best, minimize = job.best, spec.direction == "minimize"
+    if (value < best if minimize else value > best) or (best != best and value == value):
         job.best = value  # the same as spec.better(), inlined because every report passes here
-        if state.best != job.id:
+        if state.best is None:
             maybe_best(state, job)
+        elif state.best != job.id:
+            ahead = state.jobs[state.best].best
+            if not (ahead <= value if minimize else ahead >= value):
+                maybe_best(state, job)
 
 
 def _snapshot_reported(state: RunState, event: e.SnapshotReported) -> None:
@@ -148,6 +157,7 @@ def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
     job.checkpoints.append(event.ref)
     job.checkpoints.sort(key=lambda ref: ref.step)
     job.last_save = Save(event.ref.size_bytes, event.took_s)
+    state.timings["save"].add(event.took_s)
     job.step = max(job.step, event.step)
     segment = state.segments.get(event.segment)
     if segment is not None:

@@ -11,11 +11,11 @@ from shoestring.kernel.fold.decisions import DECISION_FOLDS
 from shoestring.kernel.fold.events import EVENT_FOLDS
 from shoestring.kernel.state import RunState
 
-_FOLDS = EVENT_FOLDS | DECISION_FOLDS
+FOLDS = EVENT_FOLDS | DECISION_FOLDS
 
 
 def evolve(state: RunState, fact: Event | Decision) -> None:
     """Fold one event or one decision into the state."""
-    fold = _FOLDS.get(type(fact))
+    fold = FOLDS.get(type(fact))
     if fold is not None:
         fold(state, fact)

@@ -7,7 +7,6 @@ queried: a catalogue that changed during a run would make it impossible to repea
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import LOCAL, THIS_MACHINE, BillingName, Fact, Listing, Offer
@@ -99,6 +98,8 @@ def machine(provider: str, name: str) -> Machine:
     """The facts about one machine type."""
     known = _of(provider)
     if name not in known:
+        from difflib import get_close_matches
+
         close = get_close_matches(name, known, n=4, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else f"for example {', '.join(list(known)[:3])}"
         raise SpecError(f"machine={name!r} is not in the catalogue of {provider}", hint=hint)

@@ -13,11 +13,9 @@ from typing import NamedTuple, Protocol, TypedDict, Unpack
 
 from shoestring.errors import DataError, SpecError
 from shoestring.kernel.decisions import RequestLease
-from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.types import THIS_MACHINE, Denial, EndCause, Fact, LeaseId, Listing, Offer
-from shoestring.market.billing import Bill, billing_rule
+from shoestring.kernel.types import THIS_MACHINE, Denial, Fact, LeaseId, Listing, Offer
 from shoestring.market.catalog import catalog
-from shoestring.market.price_files import read_prices_once
+from shoestring.market.priced import PricedMarket
 from shoestring.market.prices import PriceBook
 from shoestring.market.simulated import synthetic_prices as synthetic
 from shoestring.market.simulated.lifetimes import HOUR_S, ExponentialLifetime, GooglePreemptible, Lifetime
@@ -53,8 +51,8 @@ class ProviderSettings(TypedDict, total=False):
     provision_spread: float
 
 
-class SimulatedProvider:
-    """A market with its listings, prices, revocations, denials and latencies."""
+class SimulatedProvider(PricedMarket):
+    """A market that also draws grants, denials and revocations."""
 
     def __init__(
         self,
@@ -79,34 +77,15 @@ class SimulatedProvider:
         for name, latency in {"denial_s": denial_s, "provision_s": provision_s}.items():
             if not (latency >= 0 and math.isfinite(latency)):
                 raise SpecError(f"{name}={latency!r} must be zero or a positive number of seconds")
-        self.listings = tuple(listings)
-        self.start, self.end = book.span()
-        """The time span for which prices are known."""
+        super().__init__(listings, book)
         self.denial_s = denial_s
         """Seconds from a request to its denial."""
-        self._by_offer = {listing.offer: listing for listing in self.listings}
-        self._book = book
         self._revoker = revoker
         self._stock = stock
         self._seed = seed
         self._denial_share = denial_share
         self._provision_s = provision_s
         self._provision_spread = provision_spread
-
-    @property
-    def feed(self) -> PriceFeed:
-        return self._book
-
-    @property
-    def book(self) -> PriceBook:
-        """The whole market, future included: for the world and for tests, never for a policy."""
-        return self._book
-
-    def listing(self, offer: Offer) -> Listing:
-        try:
-            return self._by_offer[offer]
-        except KeyError:
-            raise SpecError(f"{offer} is not for sale in this market", hint="choose among its listings") from None
 
     def grant(self, request: RequestLease, now: float) -> Grant | Denial:
         """The response to a request that arrives at `now`. A denial arrives after `denial_s`."""
@@ -121,7 +100,7 @@ class SimulatedProvider:
         listing = self.listing(request.offer)
         if not request.offer.spot:
             return None
-        if self._book.usd_per_hour(request.offer, now) > listing.ceiling_usd_per_hour(request.max_usd_per_hour):
+        if self.book.usd_per_hour(request.offer, now) > listing.ceiling_usd_per_hour(request.max_usd_per_hour):
             return "price"
         if self._stock is not None and not self._stock.available(request.offer, now):
             return "no_capacity"
@@ -142,17 +121,6 @@ class SimulatedProvider:
         if gone_at == math.inf:
             return None
         return Revocation(notice_at=max(granted_at, gone_at - listing.notice_s), gone_at=max(granted_at, gone_at))
-
-    def bill(self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause) -> Bill:
-        """The invoice of a lease that is over."""
-        listing = self.listing(offer)
-        return billing_rule(listing.billing).charge(
-            started,
-            ended,
-            self._book.trace(offer),
-            cause,
-            ceiling_usd_per_hour=listing.ceiling_usd_per_hour(max_usd_per_hour),
-        )
 
     @classmethod
     def auction(
@@ -236,6 +204,8 @@ class SimulatedProvider:
 
         Price crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
         """
+        from shoestring.market.price_files import read_prices_once
+
         read = read_prices_once(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
         known = {found.name: found for found in catalog.machines("aws")}
         listings = tuple(

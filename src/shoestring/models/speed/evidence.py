@@ -1,4 +1,4 @@
-"""The evidence of all trials on the speed of machines, as sums that are updated in place with every new pace.
+"""What trials have reported about their speed, as sums that are updated in place with every new pace.
 
 The sums are whole numbers of tiny units. Subtracting a trial's old evidence and adding its new one then gives exactly
 what a fresh count would give, in whatever order: the cached sums cannot drift from the derived ones.
@@ -6,103 +6,194 @@ what a fresh count would give, in whatever order: the cached sums cannot drift f
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shoestring.kernel.records import Job, Pace, Segment
-from shoestring.kernel.types import JobId, SegmentId
+from shoestring.kernel.records import Pace, Where
+from shoestring.kernel.types import JobId, Listing, SegmentId
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.prior import CORE_GAIN, SpeedPrior, prior_step_s, size_of
 
-Where = tuple[str, int]
-"""A machine type and how many of its slots: the key of `Job.paces`. Zones and prices have no effect on speed."""
 _UNITS = 2**48
 """Finer than the precision of the inputs; Python integers do not overflow."""
+MOST_GAIN = 1.2
+"""Of more slots, for one trial. More than 1 is possible: its data may then fit into caches."""
+LEAST_SPREAD = 0.02
+"""Between trials: no two take exactly as long."""
 
 
 class TrialEvidence(NamedTuple):
     """What one trial reported, as normal observations."""
 
     wheres: tuple[Where, ...]
+    steps: tuple[int, ...]
     logs: tuple[float, ...]
     """ln(seconds per step / prior guess)."""
     inverse: tuple[tuple[float, ...], ...]
     """Of the covariance that the shared unknowns do not explain: the trial's own speed, pairs and noise."""
 
 
+@dataclass(slots=True)
+class _Sums:
+    """Over the trials that were timed in one place."""
+
+    trials: int = 0
+    logs: int = 0
+    squares: int = 0
+    pull: int = 0
+    """Of the inverse covariances times the logarithms."""
+
+
 class Evidence:
-    """Sums over trials: of the inverse covariances, and of those times the logarithms."""
+    """Of all trials: each by itself, and sums of the inverse covariances and of those times the logarithms."""
 
-    def __init__(self, observations: Iterable[TrialEvidence] = ()) -> None:
-        self._trials: Counter[Where] = Counter()
-        self._inverse: Counter[tuple[Where, Where]] = Counter()
-        self._pull: Counter[Where] = Counter()
-        for observed in observations:
-            self.add(observed)
-
-    def add(self, observed: TrialEvidence, sign: int = 1) -> None:
-        """`sign` -1 subtracts it."""
-        for where, row in zip(observed.wheres, observed.inverse, strict=True):
-            self._trials[where] += sign
-            pull = sum(weight * log for weight, log in zip(row, observed.logs, strict=True))
-            self._pull[where] += sign * round(pull * _UNITS)
-            for other, weight in zip(observed.wheres, row, strict=True):
-                self._inverse[where, other] += sign * round(weight * _UNITS)
+    def __init__(self, listings: Iterable[Listing], prior: SpeedPrior, worker: int = 1) -> None:
+        """`worker`: slots of the trial that the prior's step time is of."""
+        self.prior, self.worker = prior, worker
+        self.listings = {listing.offer.machine: listing for listing in listings}
+        sizes = [math.log(size_of(listing, 1)) for listing in self.listings.values()]
+        self.middle = math.fsum(sizes) / max(1, len(sizes))
+        """Mean logarithm of the CPUs of a slot: its gain is centred there, so that its uncertainty favours no end."""
+        self._cpu_seconds = prior.step_s * math.exp(CORE_GAIN * self.middle) * worker**prior.slot_gain
+        self.trials: dict[JobId, TrialEvidence] = {}
+        self.spread = prior.of_trials
+        """Between trials, standard deviation of the logarithm."""
+        self.version = 0
+        """Grows whenever anything below changes."""
+        self._sums: dict[Where, _Sums] = {}
+        self._inverse: dict[tuple[Where, Where], int] = {}
+        self._guesses: dict[Where, float] = {}
 
     @property
     def wheres(self) -> list[Where]:
         """Where any trial was observed, in a fixed order."""
-        return sorted(where for where, trials in self._trials.items() if trials)
+        return sorted(where for where, sums in self._sums.items() if sums.trials)
 
-    def sums(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-        """A row and a column for each of `wheres`."""
-        wheres = self.wheres
-        inverse = [[self._inverse[one, other] / _UNITS for other in wheres] for one in wheres]
-        pull = [self._pull[where] / _UNITS for where in wheres]
-        return np.array(inverse).reshape(len(wheres), len(wheres)), np.array(pull)
+    def usual_listing(self) -> Listing:
+        """Of the machine type on which most trials were observed; until one was, of that nearest to the mean size."""
+        on: Counter[str] = Counter()
+        for (machine, _), sums in self._sums.items():
+            on[machine] += sums.trials
+        return min(
+            self.listings.values(),
+            key=lambda x: (-on[x.offer.machine], abs(math.log(size_of(x, 1)) - self.middle), x.offer.machine),
+        )
 
+    def guess_s(self, listing: Listing, slots: int) -> float:
+        return prior_step_s(listing, slots, self._cpu_seconds, self.prior.slot_gain)
 
-def paces_of(job: Job, segments: Mapping[SegmentId, Segment]) -> dict[Where, Pace]:
-    """All that a trial has reported about its speed, its open segment included."""
-    paces = {where: Pace(pace.steps, pace.seconds) for where, pace in job.paces.items()}
-    if job.segment is not None:
-        segment = segments[job.segment]
-        before = paces.get((segment.machine, segment.slots), Pace())
-        now = segment.pace
-        paces[segment.machine, segment.slots] = Pace(before.steps + now.steps, before.seconds + now.seconds)
-    return {where: pace for where, pace in paces.items() if pace.steps > 0 and pace.seconds > 0}
+    def precision(self, one: Where, other: Where) -> float:
+        return self._inverse.get((one, other), 0) / _UNITS
+
+    def pulled(self, where: Where) -> float:
+        return self._sums[where].pull / _UNITS
+
+    def update(self, paces_of: Mapping[JobId, Mapping[Where, Pace]]) -> None:
+        """Replace what is known of these trials. A changed spread between trials changes the weights of all."""
+        for job, paces in paces_of.items():
+            self._replace(job, self._read(paces))
+        spread = self._learned_spread()
+        if spread != self.spread:
+            self.spread = spread
+            for job, before in list(self.trials.items()):
+                self._replace(job, before._replace(inverse=self._inverse_of(before.steps)))
+
+    def _replace(self, job: JobId, now: TrialEvidence | None) -> None:
+        before = self.trials.get(job)
+        if now == before:
+            return
+        self.version += 1
+        if before is not None:
+            self._add(before, -1)
+        if now is not None:
+            self._add(now, 1)
+            self.trials[job] = now
+        else:
+            del self.trials[job]
+
+    def _add(self, observed: TrialEvidence, sign: int) -> None:
+        units, wheres, logs = sign * _UNITS, observed.wheres, observed.logs
+        for where, log, row in zip(wheres, logs, observed.inverse, strict=True):
+            sums = self._sums.get(where)
+            if sums is None:
+                sums = self._sums[where] = _Sums()
+            sums.trials += sign
+            sums.logs += round(log * units)
+            sums.squares += round(log * log * units)
+            pull = 0.0
+            for other, other_log, weight in zip(wheres, logs, row, strict=True):
+                pull += weight * other_log
+                self._inverse[where, other] = self._inverse.get((where, other), 0) + round(weight * units)
+            sums.pull += round(pull * units)
+
+    def _read(self, paces: Mapping[Where, Pace]) -> TrialEvidence | None:
+        """None if the trial never ran on a machine of the listings."""
+        wheres = tuple(where for where in sorted(paces) if where[0] in self.listings)
+        if not wheres:
+            return None
+        steps = tuple(paces[where].steps for where in wheres)
+        return TrialEvidence(wheres, steps, tuple(self._logs_of(wheres, paces)), self._inverse_of(steps))
+
+    def _inverse_of(self, steps: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+        """Of diag(noise) + spread^2, written out: most trials ran on one machine, or two."""
+        prior, own = self.prior, self.spread**2
+        if len(steps) == 1:
+            return ((1 / (prior.of_pairs**2 + prior.of_steps**2 / steps[0] + own),),)
+        noise = [prior.of_pairs**2 + prior.of_steps**2 / each for each in steps]
+        shared = own / (1 + own * math.fsum(1 / each for each in noise))
+        return tuple(
+            tuple((one == other) / noise[one] - shared / (noise[one] * noise[other]) for other in range(len(noise)))
+            for one in range(len(noise))
+        )
+
+    def _logs_of(self, wheres: Iterable[Where], paces: Mapping[Where, Pace]) -> Iterator[float]:
+        """Of one trial, narrowest first on each machine type. What would be a loss by more slots, or far more gain than
+        slots, is a hiccup of the machine, not scaling."""
+        first: dict[str, tuple[int, float]] = {}
+        for where in wheres:
+            (machine, slots), pace = where, paces[where]
+            if where not in self._guesses:
+                self._guesses[where] = self.guess_s(self.listings[machine], slots)
+            log = math.log(pace.seconds / pace.steps / self._guesses[where])
+            narrow, narrow_log = first.setdefault(machine, (slots, log))
+            wider, gain = math.log(slots / narrow), self.prior.slot_gain
+            yield min(narrow_log + gain * wider, max(narrow_log + (gain - MOST_GAIN) * wider, log))
+
+    def _learned_spread(self) -> float:
+        """From the deviations of trials that ran in the same place; the prior counts as one. Of few sizes, so that it
+        rarely changes."""
+        compared, squares = 1, self.prior.of_trials**2
+        for sums in self._sums.values():
+            if (trials := sums.trials) > 1:
+                compared += trials - 1
+                squares += (sums.squares * _UNITS * trials - sums.logs**2) / (trials * _UNITS**2)
+        ratio = math.sqrt(squares / compared) / self.prior.of_trials
+        return max(LEAST_SPREAD, self.prior.of_trials * 2 ** (round(2 * math.log2(max(ratio, 1e-6))) / 2))
 
 
 class ReportsSoFar:
     """The evidence of a run, updated only for those trials whose paces may have changed: a study of ten thousand
     trials is evaluated thousands of times. A memo of the run's state, see `RunView.memo`."""
 
-    def __init__(self, read: Callable[[Mapping[Where, Pace]], TrialEvidence | None]) -> None:
-        self.evidence = Evidence()
-        self._read = read
-        self._observed: dict[JobId, TrialEvidence] = {}
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
         self._settled_read = 0
-        self._running: set[JobId] = set()
+        self._running: dict[JobId, tuple[SegmentId, int]] = {}
+        self._waiting: dict[JobId, int] = {}
 
     def read_on(self, view: RunView) -> None:
-        """A pace grows while a segment is open, and is kept when it closes. The job then waits, or has settled since
-        the last call, or was settled but still running at that time."""
-        running = {segment.job for segment in view.segments.values()}
-        settled = {entry.job for entry in view.settled[self._settled_read :]}
-        waiting = {job for job in view.waiting if view.jobs[job].paces}
-        for job in running | self._running | settled | waiting:
-            self._replace(job, self._read(paces_of(view.jobs[job], view.segments)))
-        self._settled_read, self._running = len(view.settled), running
-
-    def _replace(self, job: JobId, observed: TrialEvidence | None) -> None:
-        before = self._observed.pop(job, None)
-        if observed is not None:
-            self._observed[job] = observed
-        if observed != before:
-            if before is not None:
-                self.evidence.add(before, -1)
-            if observed is not None:
-                self.evidence.add(observed)
+        """A pace grows while a segment is open, with every step, and is kept when it closes. The job then waits, or has
+        settled since the last call, or was settled but still running at that time."""
+        running = {segment.job: (segment.id, segment.step) for segment in view.segments.values()}
+        paced = ((job, paces) for job in view.waiting if (paces := view.jobs[job].paces))
+        waiting = {job: sum(pace.steps for pace in paces.values()) for job, paces in paced}
+        changed = {job for job, _ in running.items() - self._running.items()}
+        changed |= self._running.keys() - running.keys()
+        changed |= {job for job, _ in waiting.items() - self._waiting.items()}
+        changed |= {entry.job for entry in view.settled[self._settled_read :]}
+        self._settled_read, self._running, self._waiting = len(view.settled), running, waiting
+        if changed:
+            self.evidence.update({job: view.paces(view.jobs[job]) for job in sorted(changed)})

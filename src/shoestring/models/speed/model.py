@@ -3,150 +3,50 @@
 The matrix M[machine][trial] of the paper. Most of its entries are never observed, for a trial runs on few machines. So
 the model is linear in logarithms, each term with a normal prior:
 
-    ln(step_s) = ln(guess) + all + bend * ln(size) + machine + trial + pair(trial, machine) + noise
+    ln(step_s) = ln(guess) + all + core_gain * ln(CPUs of a slot) + (slot_gain + that of a width) * ln(slots) + machine
+                 + trial + pair(trial, width on a machine) + noise
 
 Every report then updates all of them, by as much as it is more precise than the prior: a trial observed on one machine
-is known, nearly, on a machine that others were observed on. The posterior is exact (everything is normal), the same
-whatever the order of the reports, and has a variance.
+is known, nearly, on a machine that others were observed on, and one observed on two widths tells how all of them scale.
+The posterior is exact (everything is normal), the same whatever the order of the reports, and has a variance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from statistics import fmean, pstdev
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shoestring.kernel.records import Pace
+from shoestring.kernel.records import Pace, Where
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
-from shoestring.models.speed.evidence import Evidence, ReportsSoFar, TrialEvidence, Where, paces_of
+from shoestring.models.speed.evidence import Evidence, ReportsSoFar, TrialEvidence
+from shoestring.models.speed.prior import STEP_S, SpeedPrior, StepTime, printed_prior_step_s, size_of
 
-Numbers = NDArray[np.floating[Any]]
-
-GAIN = 0.7
-"""Of more CPUs: twice as many are 2^0.7 times as fast. With 1, which few programs reach, all trials of a study would go
-to the largest machines before any has been timed."""
-CPUS_PER_GPU = 16.0
-"""A guess, as good as any: machines of both kinds are seldom compared before one of each was observed."""
+Row = tuple[tuple[int, float], ...]
+"""Of a sparse vector: (column, value)."""
+USUAL = SpeedPrior()
 
 
-@dataclass(frozen=True)
-class SpeedPrior:
-    """Prior before any observation. Spreads are standard deviations of logarithms: 0.2 is a fifth."""
-
-    cpu_seconds: float = 60.0
-    """C0: expected seconds of a step on a single CPU."""
-    of_all: float = 2.0
-    """Vague: hardly anything is known of how long a step takes."""
-    of_the_bend: float = 0.25
-    """Twice the CPUs may be half the time, or hardly less: the paper's own Figure 6 is not linear."""
-    of_machines: float = 0.2
-    of_trials: float = 0.5
-    """Batch size and width make steps of one study differ."""
-    of_pairs: float = 0.05
-    """That a machine suits one trial better than another."""
-    of_steps: float = 0.1
-    """Between steps of one trial on one machine: the most that the paper observed (section IV-A5)."""
-
-
-class StepTime(NamedTuple):
-    """Posterior of the seconds per step: log-normal, ln(s) ~ N(ln(median_s), log_sd^2)."""
-
-    median_s: float
-    log_sd: float
-
-    @property
-    def expected_s(self) -> float:
-        """E[s] = median_s * exp(log_sd^2 / 2): an uncertain step time counts as longer."""
-        return self.median_s * math.exp(self.log_sd**2 / 2)
-
-    def at_most_s(self, sigmas: float = 2.0) -> float:
-        """median_s * exp(sigmas * log_sd): an upper confidence bound."""
-        return self.median_s * math.exp(sigmas * self.log_sd)
-
-
-# -- prior -------------------------------------------------------------------------------------------------------------
-def size_of(listing: Listing, slots: int) -> float:
-    """CPUs of so many slots of a machine; on one with GPUs, the CPUs that its GPUs count for."""
-    whole = CPUS_PER_GPU * listing.gpus if listing.gpus else listing.vcpus
-    return max(whole, 1e-3) * slots / listing.slots
-
-
-def prior_step_s(listing: Listing, slots: int, cpu_seconds: float) -> float:
-    """Seconds per step on a machine without observations: C0 / CPU^0.7.  Paper: SpotTune Alg. 1 l.12.
-
-    Differs from the paper: divided. M is in seconds per step, and larger machines are not the slower ones.
-    """
-    guess: float = cpu_seconds / size_of(listing, slots) ** GAIN
-    return guess
-
-
-def printed_prior_step_s(listing: Listing, slots: int, cpu_seconds: float) -> float:
-    """The same as printed, C0 x CPU: small machines look fast.  Paper: SpotTune Alg. 1 l.12 as printed."""
-    return cpu_seconds * size_of(listing, slots)
-
-
-# -- posterior ---------------------------------------------------------------------------------------------------------
 def coefficient_of_variation(step_s: Sequence[float]) -> float:
     """std / mean of the step times.  Paper: SpotTune section IV-A5."""
-    return float(np.std(step_s) / np.mean(step_s))
+    return pstdev(step_s) / fmean(step_s)
 
 
-def learned_speeds(view: RunView, prior: SpeedPrior | None = None) -> SpeedModel:
-    """The speed model from the reports of a run so far. Call it once per decision, and only if it matters."""
-    reader = _Reader(view.spec.listings, prior or SpeedPrior())
-    reports = view.memo(("speeds", reader.prior), lambda: ReportsSoFar(reader.read))
+def learned_speeds(view: RunView, prior: SpeedPrior = USUAL, listings: tuple[Listing, ...] | None = None) -> SpeedModel:
+    """The speed model from the reports of a run so far; with `listings`, of what ran on those alone."""
+    reports = view.memo(
+        ("speeds", prior, listings),
+        lambda: ReportsSoFar(Evidence(view.spec.listings if listings is None else listings, prior, view.spec.slots)),
+    )
     reports.read_on(view)
-    return SpeedModel(view.spec.listings, _Reported(view), reader.prior, reports.evidence)
-
-
-class _Reported(Mapping[JobId, Mapping[Where, Pace]]):
-    """The paces of every trial of a run, computed on access."""
-
-    def __init__(self, view: RunView) -> None:
-        self._view = view
-
-    def __getitem__(self, job: JobId) -> Mapping[Where, Pace]:
-        return paces_of(self._view.jobs[job], self._view.segments)
-
-    def __iter__(self) -> Iterator[JobId]:
-        return iter(self._view.jobs)
-
-    def __len__(self) -> int:
-        return len(self._view.jobs)
-
-
-class _Reader:
-    """From paces to evidence, relative to the prior guess."""
-
-    def __init__(self, listings: Iterable[Listing], prior: SpeedPrior) -> None:
-        self.prior = prior
-        self.listings = {listing.offer.machine: listing for listing in listings}
-
-    def read(self, paces: Mapping[Where, Pace]) -> TrialEvidence | None:
-        """None if the trial never ran on a machine of the listings."""
-        prior, wheres = self.prior, tuple(where for where in sorted(paces) if where[0] in self.listings)
-        if not wheres:
-            return None
-        noise = [prior.of_pairs**2 + prior.of_steps**2 / paces[where].steps for where in wheres]
-        # The inverse of diag(noise) + of_trials^2, written out: most trials ran on one machine, or two.
-        shared = prior.of_trials**2 / (1 + prior.of_trials**2 * math.fsum(1 / each for each in noise))
-        inverse = tuple(
-            tuple((one == other) / noise[one] - shared / (noise[one] * noise[other]) for other in range(len(noise)))
-            for one in range(len(noise))
-        )
-        return TrialEvidence(wheres, tuple(self._log(where, paces[where]) for where in wheres), inverse)
-
-    def guess_s(self, listing: Listing, slots: int) -> float:
-        return prior_step_s(listing, slots, self.prior.cpu_seconds)
-
-    def _log(self, where: Where, pace: Pace) -> float:
-        machine, slots = where
-        return math.log(pace.seconds / pace.steps / self.guess_s(self.listings[machine], slots))
+    models: dict[object, SpeedModel] = view.memo("speed models", dict)
+    known = models.get((prior, listings))
+    if known is None or known.version != reports.evidence.version:
+        known = models[prior, listings] = SpeedModel(reports.evidence)
+    return known
 
 
 class SpeedModel:
@@ -155,75 +55,232 @@ class SpeedModel:
     Differs from the paper: an entry is not overwritten by the last pace; all entries learn from every pace.
     """
 
-    def __init__(
-        self,
-        listings: Iterable[Listing],
-        seen: Mapping[JobId, Mapping[Where, Pace]],
-        prior: SpeedPrior | None = None,
-        evidence: Evidence | None = None,
-    ) -> None:
-        """`evidence`: the sums over `seen`, if they are known already."""
-        self._prior = prior or SpeedPrior()
-        self._reader = _Reader(listings, self._prior)
-        self._seen = seen
-        whole = [math.log(size_of(listing, listing.slots)) for listing in self._reader.listings.values()]
-        # The bend is centred on the mean size of the listings, so that its uncertainty favours neither end.
-        self._middle = math.fsum(whole) / max(1, len(whole))
-        evidence = evidence or Evidence(filter(None, map(self._reader.read, seen.values())))
-        self._column = {where: 2 + index for index, where in enumerate(evidence.wheres)}
-        self._mean, self._covariance = self._shared(evidence)
+    def __init__(self, evidence: Evidence) -> None:
+        self.version = evidence.version
+        self._evidence, self._prior = evidence, evidence.prior
+        wheres = evidence.wheres
+        machines = sorted({machine for machine, _ in wheres})
+        self._machine = {machine: 3 + index for index, machine in enumerate(machines)}
+        wider = [where for where in wheres if where[1] != evidence.worker]
+        self._width = {where: 3 + len(machines) + index for index, where in enumerate(wider)}
+        self._wheres = frozenset(wheres)
+        self._known: dict[Where, Row] = {}
+        self._factor, self._mean = self._shared() if wheres else ([], [])
+        self._medians: dict[tuple[JobId | None, Where], float] = {}
         self._times: dict[tuple[JobId | None, Where], StepTime] = {}
 
+    @staticmethod
+    def of(
+        listings: Iterable[Listing],
+        seen: Mapping[JobId, Mapping[Where, Pace]],
+        prior: SpeedPrior = USUAL,
+        worker: int = 1,
+    ) -> SpeedModel:
+        """From these paces alone."""
+        evidence = Evidence(listings, prior, worker)
+        evidence.update(seen)
+        return SpeedModel(evidence)
+
+    # -- what was seen -------------------------------------------------------------------------------------------------
+    @property
+    def trials(self) -> Mapping[JobId, TrialEvidence]:
+        """Those that have reported a step."""
+        return self._evidence.trials
+
+    @property
+    def wheres(self) -> Iterable[Where]:
+        """Where any trial was timed."""
+        return sorted(self._wheres)
+
+    @property
+    def spread(self) -> float:
+        """Between trials, standard deviation of the logarithm."""
+        return self._evidence.spread
+
+    @cached_property
+    def usual_listing(self) -> Listing:
+        """Of the machine type on which most trials were timed."""
+        return self._evidence.usual_listing()
+
+    def timed(self, machine: str, slots: int) -> bool:
+        """Was any trial timed there?"""
+        return (machine, slots) in self._wheres
+
+    # -- posterior -----------------------------------------------------------------------------------------------------
     def step_time(self, job: JobId | None, listing: Listing, slots: int) -> StepTime:
         """Of this trial on so many slots of this machine; None is a future trial like the others."""
         key = job, (listing.offer.machine, slots)
         if key not in self._times:  # the same in every zone
-            self._times[key] = self._step_time(job, listing, slots)
+            if self.trials:
+                made = StepTime(self.median_s(job, listing, slots), self._log_sd(job, listing, slots))
+            else:
+                made = self._guess(listing, slots)
+            self._times[key] = made
         return self._times[key]
 
-    def _step_time(self, job: JobId | None, listing: Listing, slots: int) -> StepTime:
+    def median_s(self, job: JobId | None, listing: Listing, slots: int) -> float:
+        """The same without its variance, which takes longer."""
+        key = job, (listing.offer.machine, slots)
+        if not self.trials:
+            return self._guess(listing, slots).median_s
+        if key not in self._medians:
+            mean = self._mean_at(listing, slots)
+            observed = None if job is None else self.trials.get(job)
+            if observed is not None:
+                listings = self._evidence.listings
+                for (machine, width), log, weight in zip(
+                    observed.wheres, observed.logs, self._weights(observed, key[1]), strict=True
+                ):
+                    mean += weight * (log - self._mean_at(listings[machine], width))
+            self._medians[key] = self._evidence.guess_s(listing, slots) * math.exp(mean)
+        return self._medians[key]
+
+    def speedup(self, listing: Listing, slots: int) -> float:
+        """How many times faster a trial is on so many slots than on those of one worker."""
+        return self.median_s(None, listing, self._evidence.worker) / self.median_s(None, listing, slots)
+
+    def usual_s(self, listing: Listing, slots: int) -> float:
+        """Of a future trial. Before any was timed it is the guess: its median is far below that, because the guess
+        may be far too low."""
+        return self.median_s(None, listing, slots) if self.trials else self._evidence.guess_s(listing, slots)
+
+    def unsure(self, listing: Listing, slots: int) -> float:
+        """How much faster or slower than expected all trials may turn out there, compared with where that is known
+        best: a standard deviation of the logarithm, without that between trials. 0 where one was timed."""
+        if self.timed(listing.offer.machine, slots):
+            return 0.0
+        row, listings = self._row(listing, slots), self._evidence.listings
+        own = self._untimed_variance(listing, slots)
+        least = math.inf
+        for machine, width in self._wheres:
+            apart = [0.0] * len(self._mean)
+            for column, value in row:
+                apart[column] += value
+            for column, value in self._row(listings[machine], width):
+                apart[column] -= value
+            least = min(least, _squared(_solved_forward(self._factor, apart)))
+        return math.sqrt(own + least) if self._wheres else math.inf
+
+    def _untimed_variance(self, listing: Listing, slots: int) -> float:
+        """Of what no trial was timed on."""
         prior, where = self._prior, (listing.offer.machine, slots)
-        row, own = self._row(listing, slots), prior.of_trials**2 + prior.of_pairs**2
-        if where not in self._column:
-            own += prior.of_machines**2
-        mean = float(row @ self._mean)
-        observed = self._reader.read(self._seen[job]) if job is not None and job in self._seen else None
-        if observed is not None:
-            same_pair = np.array([prior.of_pairs**2 if seen == where else 0.0 for seen in observed.wheres])
-            covariance = prior.of_trials**2 + same_pair
-            weights, rows = np.array(observed.inverse) @ covariance, self._rows(observed.wheres)
-            mean += float(weights @ (observed.logs - rows @ self._mean))
-            own -= float(weights @ covariance)
-            row = row - weights @ rows
-        variance = own + float(row @ self._covariance @ row)
-        return StepTime(self._reader.guess_s(listing, slots) * math.exp(mean), math.sqrt(max(variance, 0.0)))
+        own = 0.0 if where[0] in self._machine else prior.of_machines**2
+        wider = 0.0 if where in self._width else math.log(slots / self._evidence.worker)
+        return own + (prior.of_widths * wider) ** 2
 
-    def _rows(self, wheres: Iterable[Where]) -> Numbers:
-        listings = self._reader.listings
-        return np.array([self._row(listings[machine], slots) for machine, slots in wheres])
-
-    def _row(self, listing: Listing, slots: int) -> Numbers:
-        """The regressors of a step there: all steps, the bend, and each machine observed."""
-        row = np.zeros(2 + len(self._column))
-        row[0], row[1] = 1.0, math.log(size_of(listing, slots)) - self._middle
-        column = self._column.get((listing.offer.machine, slots))
-        if column is not None:
-            row[column] = 1.0
-        return row
-
-    def _shared(self, evidence: Evidence) -> tuple[Numbers, Numbers]:
-        """Posterior of the unknowns that all trials share: mean and covariance."""
+    def _guess(self, listing: Listing, slots: int) -> StepTime:
+        """Before any trial was timed. The guess is the expected value, whatever its variance."""
         prior = self._prior
-        spreads = np.array([prior.of_all, prior.of_the_bend, *[prior.of_machines] * len(self._column)])
-        precision, mean = np.diag(spreads**-2), np.zeros(len(spreads))
-        mean[0] = -(prior.of_all**2) / 2  # so that the guess is the expected value, whatever its variance
-        pull = precision @ mean
-        if self._column:
-            rows, (inverses, pulls) = self._rows(self._column), evidence.sums()
-            precision += rows.T @ inverses @ rows
-            pull += rows.T @ pulls
-        covariance = np.linalg.inv(precision)
-        return covariance @ pull, covariance
+        larger = math.log(size_of(listing, 1)) - self._evidence.middle
+        wider = math.log(slots / self._evidence.worker)
+        log_sd = math.hypot(
+            prior.of_all,
+            prior.of_core_gain * larger,
+            prior.of_slot_gain * wider,
+            prior.of_widths * wider,
+            *(prior.of_machines, prior.of_trials, prior.of_pairs),
+        )
+        return StepTime(self._evidence.guess_s(listing, slots) * math.exp(-(prior.of_all**2) / 2), log_sd)
+
+    def _log_sd(self, job: JobId | None, listing: Listing, slots: int) -> float:
+        prior, where = self._prior, (listing.offer.machine, slots)
+        own = self.spread**2 + prior.of_pairs**2 + self._untimed_variance(listing, slots)
+        row = [0.0] * len(self._mean)
+        for column, value in self._row(listing, slots):
+            row[column] += value
+        observed = None if job is None else self.trials.get(job)
+        if observed is not None:
+            listings = self._evidence.listings
+            for (machine, width), weight in zip(observed.wheres, self._weights(observed, where), strict=True):
+                own -= weight * self._covariance((machine, width) == where)
+                for column, value in self._row(listings[machine], width):
+                    row[column] -= weight * value
+        return math.sqrt(max(0.0, own + _squared(_solved_forward(self._factor, row))))
+
+    def _weights(self, observed: TrialEvidence, where: Where) -> list[float]:
+        """By how much each of a trial's deviations from the others is its deviation there."""
+        covariance = [self._covariance(seen == where) for seen in observed.wheres]
+        return [sum(map(float.__mul__, row, covariance)) for row in observed.inverse]
+
+    def _covariance(self, same: bool) -> float:
+        """Of one trial's deviations, in the same place or in two."""
+        return self.spread**2 + (self._prior.of_pairs**2 if same else 0.0)
+
+    def _mean_at(self, listing: Listing, slots: int) -> float:
+        return sum(value * self._mean[column] for column, value in self._row(listing, slots))
+
+    def _row(self, listing: Listing, slots: int) -> Row:
+        """The regressors of a step there: all steps, CPUs, slots, and what was observed of machine and width."""
+        where = (listing.offer.machine, slots)
+        if where not in self._known:
+            wider = math.log(slots / self._evidence.worker)
+            row = [(0, 1.0), (1, math.log(size_of(listing, 1)) - self._evidence.middle), (2, wider)]
+            if where[0] in self._machine:
+                row.append((self._machine[where[0]], 1.0))
+            if where in self._width:
+                row.append((self._width[where], wider))
+            self._known[where] = tuple(row)
+        return self._known[where]
+
+    def _shared(self) -> tuple[list[list[float]], list[float]]:
+        """Posterior of the unknowns that all trials share: the factor of the precision, and the mean."""
+        prior, evidence = self._prior, self._evidence
+        spreads = [math.inf, prior.of_core_gain, prior.of_slot_gain]
+        spreads += [prior.of_machines] * len(self._machine) + [prior.of_widths] * len(self._width)
+        size = len(spreads)
+        precision = [[0.0] * size for _ in range(size)]
+        pull = [0.0] * size
+        for column, spread in enumerate(spreads):
+            precision[column][column] = spread**-2
+        rows = {where: self._row(evidence.listings[where[0]], where[1]) for where in self.wheres}
+        for one, row in rows.items():
+            pulled = evidence.pulled(one)
+            for column, value in row:
+                pull[column] += value * pulled
+            for other, other_row in rows.items():
+                weight = evidence.precision(one, other)
+                if weight:
+                    for column, value in row:
+                        for other_column, other_value in other_row:
+                            precision[column][other_column] += weight * value * other_value
+        factor = _cholesky(precision)
+        return factor, _solved_backward(factor, _solved_forward(factor, pull))
+
+
+def _cholesky(matrix: list[list[float]]) -> list[list[float]]:
+    """L with L L^T = matrix. Plain Python: a dozen columns are factored sooner than a library is loaded, and the digits
+    are the same on every processor."""
+    factor: list[list[float]] = []
+    for i, row in enumerate(matrix):
+        made: list[float] = []
+        for j in range(i + 1):
+            above = factor[j] if j < i else made
+            rest = row[j] - sum(map(float.__mul__, made, above))
+            made.append(math.sqrt(rest) if i == j else rest / above[j])
+        factor.append(made)
+    return factor
+
+
+def _solved_forward(factor: list[list[float]], right: Sequence[float]) -> list[float]:
+    """x with L x = right."""
+    x: list[float] = []
+    for row, value in zip(factor, right, strict=True):
+        x.append((value - sum(map(float.__mul__, row, x))) / row[-1])
+    return x
+
+
+def _solved_backward(factor: list[list[float]], right: Sequence[float]) -> list[float]:
+    """x with L^T x = right."""
+    x = list(right)
+    for i in reversed(range(len(x))):
+        x[i] /= factor[i][i]
+        for j in range(i):
+            x[j] -= factor[i][j] * x[i]
+    return x
+
+
+def _squared(x: Sequence[float]) -> float:
+    return sum(each * each for each in x)
 
 
 @dataclass(frozen=True)
@@ -231,7 +288,7 @@ class SpeedAsPrinted:
     """M as printed: the last pace of this trial on this machine, else C0 x CPU."""
 
     seen: Mapping[JobId, Mapping[Where, Pace]]
-    cpu_seconds: float = 60.0
+    cpu_seconds: float = STEP_S
 
     def step_time(self, job: JobId | None, listing: Listing, slots: int) -> StepTime:
         pace = self.seen.get(job, {}).get((listing.offer.machine, slots)) if job is not None else None

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Segment
+from shoestring.kernel.records import Job, Segment
 from shoestring.kernel.types import SegmentId
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.job_length import work_left_s
+from shoestring.models.speed.latencies import learned_latencies
 from shoestring.policies.checkpointing.on_notice import save_and_leave
-from shoestring.policies.placement.renting.facts import provision_s, start_s
 from shoestring.units import show_duration
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 UNTIMED_EVERY_S = 900.0
 """Until a job of the run has been timed: before that the work left is unknown."""
-USUAL_SAVE_S = 30.0
 LEAST_EVERY_S = 60.0
 
 
@@ -75,8 +75,6 @@ class ByLifetime:
 
 
 def _work_left_s(state: RunView, segment: Segment) -> float | None:
-    from shoestring.models.speed.job_length import work_left_s
-
     listing = state.listings[state.leases[segment.leases[0]].offer]
     return work_left_s(state, segment.job, listing, segment.slots)
 
@@ -84,10 +82,13 @@ def _work_left_s(state: RunView, segment: Segment) -> float | None:
 def _next_save_s(state: RunView, segment: Segment, model: LifetimeModel, work_s: float, age_s: float) -> float | None:
     from shoestring.models.lifetimes.checkpoint_schedule import Costs, schedule_for
 
-    last = state.jobs[segment.job].last_save
-    save_s = USUAL_SAVE_S if last is None else last.took_s
-    costs = Costs(_rounded(save_s), _rounded(provision_s(state) + start_s(state)))
+    costs = Costs(_rounded(save_s(state, state.jobs[segment.job])), _rounded(learned_latencies(state).restart_s))
     return schedule_for(model, work_s, costs, machines=len(segment.leases)).next_save_s(work_s, age_s)
+
+
+def save_s(state: RunView, job: Job) -> float:
+    """Of its latest save; until there is one, of those of others."""
+    return learned_latencies(state).save_s if job.last_save is None else job.last_save.took_s
 
 
 def _rounded(seconds: float) -> float:

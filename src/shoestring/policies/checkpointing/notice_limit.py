@@ -119,7 +119,4 @@ def _remedy(state: RunView, job: Job) -> str:
 
 def _step_s(state: RunView, job: Job) -> float:
     """A step of it where it was slowest: it may run there again."""
-    paces = [*job.paces.values()]
-    if job.segment is not None:
-        paces.append(state.segments[job.segment].pace)
-    return max((pace.seconds / pace.steps for pace in paces if pace.steps), default=0.0)
+    return max((pace.seconds / pace.steps for pace in state.paces(job).values()), default=0.0)

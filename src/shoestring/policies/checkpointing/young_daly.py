@@ -10,7 +10,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
-from shoestring.policies.checkpointing.by_lifetime import LEAST_EVERY_S, USUAL_SAVE_S
+from shoestring.policies.checkpointing.by_lifetime import LEAST_EVERY_S, save_s
 from shoestring.policies.checkpointing.on_notice import save_and_leave
 from shoestring.units import show_duration
 
@@ -34,10 +34,9 @@ class YoungDaly:
                 if model is None:
                     continue  # it is never preempted
                 mean_s = self.mean_life_s or model.mean_s() / len(decision.leases)
-                last = state.jobs[decision.job].last_save
-                save_s = USUAL_SAVE_S if last is None else last.took_s
-                every_s = max(LEAST_EVERY_S, young_daly_s(save_s, mean_s))
-                why = f"a save takes {show_duration(save_s)}, the mean lifetime is {show_duration(mean_s)}"
+                took_s = save_s(state, state.jobs[decision.job])
+                every_s = max(LEAST_EVERY_S, young_daly_s(took_s, mean_s))
+                why = f"a save takes {show_duration(took_s)}, the mean lifetime is {show_duration(mean_s)}"
                 yield d.PlanSaves(segment=decision.segment, every_s=every_s, why=why)
         if isinstance(event, e.RevocationNoticed):
             yield from save_and_leave(state, event)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.latencies import learned_latencies
 from shoestring.policies.placement.cheapest import Cheapest
-from shoestring.policies.placement.renting.facts import provision_s, start_s
 from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class CheapestStep(Cheapest):
     def _spot_and_on_demand(self, state: RunView) -> list[tuple[Offer, str]]:
         from shoestring.models.step_cost import Overheads
 
-        seen = Overheads(provision_s=provision_s(state), start_s=start_s(state))
+        latencies = learned_latencies(state)
+        seen = Overheads(latencies.provision_s, latencies.restore_s, latencies.save_s)
         return [
             (
                 row.listing.offer,

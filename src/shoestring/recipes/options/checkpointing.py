@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shoestring.kernel.policy import Policy
-from shoestring.policies.checkpointing.by_lifetime import ByLifetime
 from shoestring.policies.checkpointing.on_notice import OnNotice
 from shoestring.policies.checkpointing.periodic import Periodic
-from shoestring.policies.checkpointing.young_daly import YoungDaly
 from shoestring.recipes.options.model_files import lifetime_source
 from shoestring.recipes.options.parse import Options
 
@@ -34,5 +32,9 @@ def checkpointing_policies(
             return ()
     lifetimes = lifetimes or lifetime_source(options)
     if word == "programme":
+        from shoestring.policies.checkpointing.by_lifetime import ByLifetime
+
         return (ByLifetime(lifetimes),)
+    from shoestring.policies.checkpointing.young_daly import YoungDaly
+
     return (YoungDaly(lifetimes, mean_life_s=HOUR_S if word == "young_daly_1h" else None),)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.market.prices import utc
-from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 from shoestring.recipes.options.parse import Options
 from shoestring.recipes.options.pinned_file import FileOption
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.source import LifetimeSource
     from shoestring.models.revocation.saved import AnyModel, SavedModel
-
+    from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 
 REVOCATIONS = "revocations"
 ASSUMED, FREQUENCY = "assumed", "frequency"
@@ -29,6 +28,8 @@ MODEL_FILE = FileOption(REVOCATIONS, (ASSUMED, FREQUENCY), "revocation model", "
 
 def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedRate | FromPrices:
     """By the option; a placement has its own default."""
+    from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
+
     match options.text(REVOCATIONS, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
         case "assumed":
             return AssumedRate()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import RunSpec
 from shoestring.units import parse_duration_s
-from shoestring.values import Value, as_number, as_whole, did_you_mean
+from shoestring.values import Value, as_number, as_whole, did_you_mean, is_reference
 
 _FORMER_VALUES = {("placement", "as_printed"): "spottune_as_printed"}
 """Values that were renamed: (option, former value). Accepted, but neither documented nor shown in hints."""
@@ -42,7 +43,9 @@ class Options:
         """One of the known values; the first is the default."""
         value = self._take(name, known[0])
         if value not in known:
-            raise SpecError(f"options.{name}={value!r} is unknown", hint=did_you_mean(value, known))
+            raise SpecError(
+                f"options.{name}={value!r} is unknown", hint=did_you_mean(value, filterfalse(is_reference, known))
+            )
         return str(value)
 
     def text(self, name: str, default: str) -> str:

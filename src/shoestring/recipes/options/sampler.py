@@ -6,7 +6,6 @@ random (the default), tpe (our own, as in the recipe of that name), optuna:NAME 
 from __future__ import annotations
 
 from shoestring.errors import SpecError
-from shoestring.policies.search.samplers.model_based import TpeSampler
 from shoestring.policies.search.samplers.protocol import RANDOM_SAMPLER, Sampler
 from shoestring.recipes.options.parse import Options
 from shoestring.values import did_you_mean
@@ -21,7 +20,11 @@ def chosen_sampler(options: Options) -> Sampler:
         from shoestring.policies.search.samplers.optuna import OptunaSampler
 
         return OptunaSampler.named(name)
-    samplers: dict[str, Sampler] = {"random": RANDOM_SAMPLER, "tpe": TpeSampler()}
-    if named not in samplers:
-        raise SpecError(f"options.sampler={named!r} is unknown", hint=did_you_mean(named, [*samplers, f"{OPTUNA}:tpe"]))
-    return samplers[named]
+    if named == "tpe":
+        from shoestring.policies.search.samplers.model_based import TpeSampler
+
+        return TpeSampler()
+    if named != "random":
+        known = ("random", "tpe", f"{OPTUNA}:tpe")
+        raise SpecError(f"options.sampler={named!r} is unknown", hint=did_you_mean(named, known))
+    return RANDOM_SAMPLER

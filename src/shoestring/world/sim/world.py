@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from typing import Any
 
 import msgspec
@@ -49,6 +49,7 @@ class SimWorld:
         self.now = start
         self._heap: list[tuple[float, int, Callable[[float, Any], e.Event | None], Any]] = []
         self._pushed = 0
+        self._on_step = self._stepped
         self._due: deque[e.Event] = deque()
         """Events of the current time, which come before anything on the heap."""
         self._answered: SimSegment | None = None
@@ -90,20 +91,26 @@ class SimWorld:
                 self.carry_out(decision)
 
     def next_event(self) -> e.Event:
-        segment = self._answered
+        segment, next_step = self._answered, None
         if segment is not None:
             self._answered = None
             if segment.undisturbed and segment.step < segment.until_step and self.now < segment.save_at:  # usual
                 self._pushed += 1
-                heappush(self._heap, (self.now + segment.step_s, self._pushed, self._stepped, segment))
+                next_step = (self.now + segment.step_s, self._pushed, self._on_step, segment)
             elif segment.open:
                 self._continue(segment)
         while True:
             if self._due:
+                if next_step is not None:
+                    heappush(self._heap, next_step)
                 return self._due.popleft()
-            if not self._heap:
+            if next_step is not None:  # push and pop in one: reports are most of the traffic
+                at, _, happen, subject = heappushpop(self._heap, next_step)
+                next_step = None
+            elif self._heap:
+                at, _, happen, subject = heappop(self._heap)
+            else:
                 raise ShoestringError("the simulated world has no events left, and the run is not over")
-            at, _, happen, subject = heappop(self._heap)
             if at > self.now:
                 self.now = at
             event = happen(at, subject)

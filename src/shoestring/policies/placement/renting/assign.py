@@ -114,7 +114,8 @@ def moves_under_way(state: RunView) -> bool:
     order to start elsewhere?"""
     if state.pending and any(is_gang(state, state.jobs[job]) for job in state.waiting):
         return True
-    stopping = (segment for segment in state.segments.values() if segment.halting or segment.id in state.draining)
+    draining = state.draining
+    stopping = (segment for segment in state.segments.values() if segment.halting or segment.id in draining)
     return any(state.jobs[segment.job].wanted for segment in stopping)
 
 

@@ -1,4 +1,4 @@
-"""Facts for renting: unreserved money, offers not denied recently, dollars per slot hour, observed latencies."""
+"""Facts for renting: unreserved money, offers not denied recently, dollars per slot hour."""
 
 from __future__ import annotations
 
@@ -41,19 +41,3 @@ def try_again(state: RunView, why: str) -> d.WakeAt:
 
 def per_slot(usd_per_hour: float, listing: Listing) -> float:
     return usd_per_hour / listing.slots
-
-
-USUAL_PROVISION_S = 90.0
-"""How long a machine takes to come up, until that was observed."""
-USUAL_START_S = 20.0
-"""From StartSegment until the trial's code runs, likewise."""
-
-
-def provision_s(state: RunView) -> float:
-    observed = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
-    return sum(observed) / len(observed) if observed else min(USUAL_PROVISION_S, state.spec.deadline_s / 10)
-
-
-def start_s(state: RunView) -> float:
-    observed = [x.running_since - x.started_at for x in state.segments.values() if x.running_since is not None]
-    return sum(observed) / len(observed) if observed else USUAL_START_S

@@ -80,7 +80,8 @@ def affordable(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Ran
     Without any lease all are requested: the guard's refusal ends the run with its reason."""
     if not state.leases:
         return candidates
-    return [pair for pair in candidates if _first_minute_usd(state, pair[0], bid) <= free_usd(state)]
+    left_usd = free_usd(state)
+    return [pair for pair in candidates if _first_minute_usd(state, pair[0], bid) <= left_usd]
 
 
 def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:

@@ -13,6 +13,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
+from shoestring.models.speed.latencies import learned_latencies
 from shoestring.policies.placement.renting.assign import request
 from shoestring.policies.placement.renting.facts import (
     Bid,
@@ -20,7 +21,6 @@ from shoestring.policies.placement.renting.facts import (
     is_for_sale,
     no_maximum,
     not_just_denied,
-    provision_s,
 )
 
 WORTH_STARTING_S = 60.0
@@ -38,7 +38,7 @@ def room(state: RunView) -> int:
 
 
 def least_held_s(state: RunView) -> float:
-    return min(state.spec.slice_s, provision_s(state) + state.spec.wind_down_s + WORTH_STARTING_S)
+    return min(state.spec.slice_s, learned_latencies(state).provision_s + state.spec.wind_down_s + WORTH_STARTING_S)
 
 
 def payable_s(state: RunView, offer: Offer, machines: int, bid: Bid = no_maximum) -> float | None:

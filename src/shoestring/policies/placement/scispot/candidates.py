@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from shoestring.kernel.records import Job
+from shoestring.kernel.records import Job, Where
 from shoestring.kernel.types import LeaseId, Listing
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.job_length import JobLengths, work_left_s
+from shoestring.models.speed.latencies import learned_latencies
+from shoestring.models.speed.model import SpeedModel
+from shoestring.models.speed.prior import StepTime
 from shoestring.policies.placement.named_machines import whole_slots
-from shoestring.policies.placement.renting.facts import is_for_sale, provision_s, start_s
+from shoestring.policies.placement.renting.facts import is_for_sale
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect
     from shoestring.models.lifetimes.source import LifetimeSource
-    from shoestring.models.speed.model import StepTime
 
-HOPE_SIGMAS = 1.0
-"""How much faster than expected jobs may turn out on untried machines, in standard deviations."""
+HOPE_SIGMAS = 2.0
+"""How much faster than expected all jobs may turn out on untried machines, in standard deviations. How much one job
+differs from another is no hope: it says nothing about the machines."""
 TIME_SHARE = 0.85
 """Of the time to the deadline: what a bag may be expected to take. The rest is for preemptions and wrong estimates."""
 ALONE = (1,)
@@ -34,7 +38,7 @@ class Place:
     count: int
 
     @property
-    def where(self) -> tuple[str, int]:
+    def where(self) -> Where:
         """The key of measured paces: speed does not depend on price or zone."""
         return self.listing.offer.machine, self.slots
 
@@ -87,21 +91,34 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
     return Place(listing, job.slots, -(-job.slots // whole_slots(listing, state.spec.slots)))
 
 
-def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Iterable[Place]) -> list[Candidate]:
+def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Sequence[Place]) -> list[Candidate]:
     """Empty until a job has been timed somewhere."""
-    from shoestring.models.speed.job_length import JobLengths
-
     lengths, steps, found = JobLengths.of(state), steps_left(job), []
-    free_after_s = _free_after_s(state)
+    free_after_s, hopes = _free_after_s(state), _hopes(lengths.speeds, where)
     for place in where:
         step = lengths.step_time(place.listing, place.slots)
         if step is None:
             return []
-        prospect = _prospect(state, lifetimes, place, steps, step, tried=lengths.tried(place.listing, place.slots))
+        prospect = _prospect(state, lifetimes, place, steps * step.expected_s, hopes.get(place.where))
         bag_s = _bag_s(state, place, step, free_after_s)
         in_time = bag_s <= TIME_SHARE * (state.deadline_at - state.now)
         found.append(Candidate(place, prospect, step.expected_s * steps, bag_s, in_time))
     return found
+
+
+def _hopes(speeds: SpeedModel, where: Iterable[Place]) -> dict[Where, float]:
+    """For places where no job was timed: the time that one may take, as a share of what is expected. Of each machine
+    type only the narrowest may surprise: it costs least to try, and tells about the wider ones."""
+    untimed = {place.where: place for place in where if not speeds.timed(*place.where)}
+    narrowest: dict[str, int] = {}
+    for machine, slots in sorted(untimed):
+        narrowest.setdefault(machine, slots)
+    return {
+        (machine, slots): math.exp(-HOPE_SIGMAS * speeds.unsure(place.listing, slots))
+        if slots == narrowest[machine]
+        else 1.0
+        for (machine, slots), place in untimed.items()
+    }
 
 
 def steps_left(job: Job) -> int:
@@ -114,26 +131,25 @@ def jobs_left(state: RunView) -> int:
     return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
 
 
-def _prospect(
-    state: RunView, lifetimes: LifetimeSource, place: Place, steps: int, step: StepTime, *, tried: bool
-) -> Prospect:
+def _prospect(state: RunView, lifetimes: LifetimeSource, place: Place, work_s: float, hope: float | None) -> Prospect:
+    """`hope` is None where a job was timed."""
     from shoestring.models.lifetimes.job_cost import Prospect, job_usd
 
-    start, model = start_s(state), lifetimes.for_offer(state, place.listing)
+    latencies, model = learned_latencies(state), lifetimes.for_offer(state, place.listing)
     share = place.machines / place.count
 
-    def usd(step_s: float) -> float:
+    def usd(seconds: float) -> float:
         return job_usd(
             place.count,
             state.usd_per_hour(place.listing.offer) * share,
-            step_s * steps,
+            seconds,
             model,
-            restart_s=provision_s(state) + start,
-            paid_start_s=start,
+            restart_s=latencies.restart_s,
+            paid_start_s=latencies.start_s,
         )
 
-    expected_usd = usd(step.expected_s)
-    return Prospect(expected_usd, expected_usd if tried else usd(step.at_most_s(-HOPE_SIGMAS)), tried)
+    expected_usd = usd(work_s)
+    return Prospect(expected_usd, expected_usd if hope in (None, 1.0) else usd(hope * work_s), hope is None)
 
 
 def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[float]) -> float:
@@ -144,7 +160,7 @@ def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[
 
     def begins_after_s(jobs: int) -> float:
         """The last of this many jobs."""
-        return free_after_s[ceil(jobs * place.count / place.sharing) - 1]
+        return free_after_s[math.ceil(jobs * place.count / place.sharing) - 1]
 
     even_s = begins_after_s(at_once) + rounds * work_s if rounds else 0.0
     return max(even_s, begins_after_s(remainder) + (rounds + 1) * work_s) if remainder else even_s
@@ -153,8 +169,6 @@ def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[
 def _free_after_s(state: RunView) -> list[float]:
     """Seconds until each machine that may be held is free for another job, shortest first; 0 for those not yet
     rented."""
-    from shoestring.models.speed.job_length import work_left_s
-
     busy: dict[LeaseId, float] = {}
     for segment in state.segments.values():
         listing = state.listings[state.leases[segment.leases[0]].offer]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from shoestring.kernel.records import Where
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.scispot.candidates import Candidate, Place, candidates, jobs_left, places
@@ -19,7 +20,6 @@ from shoestring.policies.placement.scispot.candidates import Candidate, Place, c
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect
     from shoestring.models.lifetimes.source import LifetimeSource
-    from shoestring.models.speed.job_length import Where
 
 MORE_EXPENSIVE = 1.1
 """A machine that is up is left for a cheaper type only if a job costs a tenth more on it: a new one must come up."""

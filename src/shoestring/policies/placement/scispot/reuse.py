@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.facts import provision_s, start_s
+from shoestring.models.speed.job_length import JobLengths
+from shoestring.models.speed.latencies import learned_latencies
 from shoestring.policies.placement.scispot.candidates import Place, chosen_place, place_on
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def reuse_here_s(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
     work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
     if work_s is None or table is None:
         return 0.0
-    return float(reuse_saves_s(table, work_s, _age_s(lease, state.now), provision_s(state) + start_s(state)))
+    latencies = learned_latencies(state)
+    new_s = latencies.provision_s + latencies.start_s
+    return float(reuse_saves_s(table, work_s, _age_s(lease, state.now), new_s))
 
 
 def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lease) -> float | None:
@@ -46,7 +49,7 @@ def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
         return None
     if table is not None:
         age_s = _age_s(lease, state.now)
-        work_s = float(makespan_s(table, work_s, age_s=age_s, restart_s=provision_s(state) + start_s(state)))
+        work_s = float(makespan_s(table, work_s, age_s=age_s, restart_s=learned_latencies(state).restart_s))
     return state.usd_per_hour(lease.offer) * place.machines * work_s / 3600
 
 
@@ -88,8 +91,6 @@ def _table(model: LifetimeModel, machines: int) -> SurvivalTable:
 
 def _job_s(state: RunView, place: Place) -> float | None:
     """How long a whole job takes there; None until one has been timed."""
-    from shoestring.models.speed.job_length import JobLengths
-
     step = JobLengths.of(state).step_time(place.listing, place.slots)
     return None if step is None else step.expected_s * state.spec.max_steps
 

@@ -20,7 +20,6 @@ from shoestring.policies.placement.slack.guarantee import (
     guarded,
 )
 from shoestring.policies.placement.slack.per_trial import SlackContext, TrialSlack
-from shoestring.policies.placement.slack.queue import places_of
 from shoestring.policies.placement.slack.spot_market import SpotMarket, programme_for
 from shoestring.policies.placement.slack.zones import Quote, best_quote, moving_pays
 
@@ -111,4 +110,4 @@ def _done_s(context: SlackContext, trial_slack: TrialSlack) -> float:
     """Work of the study so far, per trial that can run at once: what the schedule is compared with."""
     state = context.state
     steps = sum(job.step for job in state.jobs.values())
-    return steps * trial_slack.seconds_per_step / min(places_of(state), max(1, len(state.jobs)))
+    return steps * trial_slack.seconds_per_step / min(state.places, max(1, len(state.jobs)))

@@ -152,11 +152,14 @@ class _Later:
 def _waited(go_on_demand: Table, spot_up: Table, back: float, wait_from: int) -> tuple[list[float], list[float]]:
     """Values of waiting for spot machines, and of the better of that and an on-demand machine: each column of slack
     needs the one before."""
-    at_once, then_spot = go_on_demand.tolist(), spot_up.tolist()
-    wait, best = list(at_once), list(at_once)
-    for column in range(max(1, wait_from), len(best)):
-        wait[column] = (1 - back) * best[column - 1] + back * then_spot[column - 1]
-        best[column] = min(at_once[column], wait[column])
+    at_once, first, stay = go_on_demand.tolist(), max(1, wait_from), 1 - back
+    wait, best = at_once[:first], at_once[:first]
+    before = best[-1]
+    for direct, returned in zip(at_once[first:], (back * spot_up[first - 1 : -1]).tolist(), strict=False):
+        waited = stay * before + returned
+        before = waited if waited < direct else direct
+        wait.append(waited)
+        best.append(before)
     return wait, best
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shoestring.kernel.records import Job
+from shoestring.kernel.records import Job, Where
 from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.on_demand import on_demand_offers
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
-from shoestring.policies.placement.slack.speed import SlackSpeeds, Where
+from shoestring.policies.placement.slack.speed import SlackSpeeds
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ Each trial has its own slack. Pacing the study as a whole costs up to 80 % more:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shoestring.kernel.records import Job, Segment
 from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.latencies import slowest_latencies
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, Switching
@@ -18,12 +19,10 @@ from shoestring.policies.placement.slack.on_demand_fallback import on_demand_fal
 from shoestring.policies.placement.slack.queue import NONE_BEHIND, Behind, queued_behind, rounds_at_most
 from shoestring.policies.placement.slack.speed import SlackSpeeds
 
-SETUP_S = 240.0
-"""Assumed for a set-up until a slower one is observed."""
-RESTORE_SHARE = 0.3
-SAVE_S = 15.0
+SETUP_S, RESTORE_S, SAVE_S = 240.0, 72.0, 15.0
+"""Assumed for a set-up, its part from StartSegment on, and a save, until slower ones are observed."""
 LOOK_S = 60.0
-UNTIMED = Switching(setup_s=SETUP_S, restore_s=RESTORE_SHARE * SETUP_S, save_s=SAVE_S, look_s=LOOK_S)
+UNTIMED = Switching(setup_s=SETUP_S, restore_s=RESTORE_S, save_s=SAVE_S, look_s=LOOK_S)
 """Until anything was observed."""
 HOPELESS_SHARE = 0.95
 """With less time than this share of a trial's own work, no machine can meet its deadline, and none is paid extra for.
@@ -48,12 +47,16 @@ class SlackContext:
         return queued_behind(self.state)
 
     @cached_property
-    def setup_s(self) -> float:
-        """The slowest set-up of what is held now."""
-        leases, segments = self.state.leases.values(), self.state.segments.values()
-        granted = (lease.granted_at - lease.requested_at for lease in leases if lease.granted_at is not None)
-        begun = (x.running_since - x.started_at for x in segments if x.running_since is not None)
-        return max(SETUP_S, max(granted, default=0.0) + max(begun, default=0.0))
+    def switching(self) -> Switching:
+        """The slowest of each that the run has measured, or what is assumed until then."""
+        slowest = slowest_latencies(self.state)
+        start_s = max(slowest.start_s, slowest.restore_s)
+        return Switching(
+            setup_s=max(SETUP_S, slowest.provision_s + start_s),
+            restore_s=max(RESTORE_S, start_s),
+            save_s=max(SAVE_S, slowest.save_s),
+            look_s=LOOK_S,
+        )
 
     @cached_property
     def held_s(self) -> dict[Offer, float]:
@@ -120,21 +123,21 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
     step = job.saved_step if segment is None else max(segment.step, job.saved_step)
     steps, time_left_s = max(0, job.until_step - step), context.time_left_s
     undone, behind = steps + max(0, step - job.saved_step), context.queued.get(job.id, NONE_BEHIND)
-    restore_s = RESTORE_SHARE * context.setup_s
-    starts_s = behind.starts * restore_s  # the machine is up: what each of them takes to start
-    room_s = time_left_s - context.setup_s - SAVE_S
+    switching = context.switching
+    starts_s = behind.starts * switching.restore_s  # the machine is up: what each of them takes to start
+    room_s = time_left_s - switching.setup_s - switching.save_s
     fallback = on_demand_fallback(
         context.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s))
     )
     step_s = fallback.seconds_per_step
     queue_s = behind.steps * step_s + starts_s
     if undone * step_s + queue_s > time_left_s:
-        trial_s = state.spec.max_steps * step_s + restore_s
+        trial_s = state.spec.max_steps * step_s + switching.restore_s
         queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
     return TrialSlack(
         step_s,
         # A segment saves and stops between two steps, so a save waits for one.
-        Switching(context.setup_s, restore_s, SAVE_S + step_s, LOOK_S),
+        replace(switching, save_s=switching.save_s + step_s),
         Situation(
             time_left_s=time_left_s,
             work_left_s=steps * step_s + queue_s,

@@ -18,15 +18,10 @@ MOST_ROUNDS = 4
 """This many trials per place are queued one by one; the rest of a longer queue is shared equally."""
 
 
-def places_of(state: RunView) -> int:
-    """How many trials can run at once."""
-    return max(1, state.spec.max_machines * state.largest_slots // state.spec.slots)
-
-
 def rounds_at_most(state: RunView) -> int:
     """Trials per place after those that run now. With most searches none: one that decides step by step wants only as
     many as can run at once. One that lets trials queue runs them all, also those yet to be added."""
-    places, wanted = places_of(state), len(state.segments) + len(state.waiting)
+    places, wanted = state.places, len(state.segments) + len(state.waiting)
     return -(-(wanted + _yet_to_be_added(state)) // places) - 1 if wanted > places else 0
 
 
@@ -42,7 +37,7 @@ NONE_BEHIND = Behind()
 
 def queued_behind(state: RunView) -> dict[JobId, Behind]:
     """For each trial that runs or starts next; empty where no trials queue."""
-    spec, places = state.spec, places_of(state)
+    spec, places = state.spec, state.places
     if not rounds_at_most(state):
         return {}
     running = ((state.jobs[segment.job], segment.step) for segment in state.segments.values())

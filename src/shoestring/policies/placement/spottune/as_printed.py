@@ -14,6 +14,7 @@ from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import metered_usd
+from shoestring.models.speed.model import SpeedAsPrinted
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY, start_on
 from shoestring.policies.placement.renting.facts import not_just_denied, try_again
 from shoestring.policies.placement.renting.packing import Packing, has_time
@@ -85,11 +86,9 @@ class AsPrinted:
 
     def _ranked(self, state: RunView, job: Job, pool: list[Listing], bids: dict[Offer, float]) -> Ranked:
         """GETBESTINST: the whole map sCost, cheapest first."""
-        from shoestring.models.speed.evidence import paces_of
-        from shoestring.models.speed.model import SpeedAsPrinted
         from shoestring.models.step_cost import printed_usd_per_step
 
-        M = SpeedAsPrinted({job.id: paces_of(job, state.segments)})
+        M = SpeedAsPrinted({job.id: state.paces(job)})
         step_s = [M.step_time(job.id, listing, job.slots).expected_s for listing in pool]
         p = self.risk.chances(state, pool, [bids[listing.offer] for listing in pool])
         mean = [_mean_of_the_last_hour(state, listing.offer) for listing in pool]

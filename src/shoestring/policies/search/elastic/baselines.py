@@ -13,8 +13,8 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hyperband_plan
-from shoestring.policies.search.elastic.scaling import learned_speeds
 from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.policies.search.seer.policy import promote_best
@@ -75,9 +75,8 @@ class ElasticHalving(_Planned):
 
 
 def _seconds_to_the_end(state: RunView, width: int) -> Callable[[Job], float]:
-    speeds = learned_speeds(state)
-    speedup = speeds.speedup(width * state.spec.slots)
-    return lambda job: (state.spec.max_steps - job.step) * speeds.step_s(job.id) / speedup
+    speeds, slots = SpeedByWidth.of(state), width * state.spec.slots
+    return lambda job: (state.spec.max_steps - job.step) * speeds.step_s(job.id, slots)
 
 
 def _ending_by(billed: BilledPlan, stop: float) -> BilledPlan:

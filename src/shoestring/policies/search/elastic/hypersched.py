@@ -92,10 +92,7 @@ class HyperSched:
         """Could a trial that starts now still reach the leader's step?"""
         if state.best is None:
             return True
-        leader = state.jobs[state.best]
-        trained_s = sum(pace.seconds for pace in leader.paces.values())
-        if leader.segment is not None:
-            trained_s += state.segments[leader.segment].pace.seconds
+        trained_s = sum(pace.seconds for pace in state.paces(state.jobs[state.best]).values())
         return trained_s < _left_s(state)
 
     # -- leaders ---------------------------------------------------------------------------------------------------

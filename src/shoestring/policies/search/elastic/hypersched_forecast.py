@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-
-SCALING = 0.8
+from shoestring.models.speed.prior import SLOT_GAIN
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,13 @@ class TrialForecast:
 
     def forecast(self, slots: int, left_s: float, max_steps: int) -> float:
         """The loss at the deadline."""
-        reached = min(max_steps, self.steps + self.steps_per_s * slots**SCALING * max(0.0, left_s))
+        reached = min(max_steps, self.steps + self.steps_per_s * slots**SLOT_GAIN * max(0.0, left_s))
         return self.loss - self.per_doubling * math.log2(max(1.0, reached / self.steps))
 
 
 def outlook(state: RunView, job: Job) -> TrialForecast | None:
     """None for a trial that has not reported a number yet, or that was never timed."""
-    seconds_on_one = [(pace.steps, pace.seconds * slots**SCALING) for (_, slots), pace in job.paces.items()]
-    if job.segment is not None:
-        segment = state.segments[job.segment]
-        seconds_on_one.append((segment.pace.steps, segment.pace.seconds * segment.slots**SCALING))
+    seconds_on_one = [(pace.steps, pace.seconds * slots**SLOT_GAIN) for (_, slots), pace in state.paces(job).items()]
     steps, seconds = (sum(column) for column in zip((0, 0.0), *seconds_on_one, strict=True))
     if not job.values or math.isnan(job.values[-1]) or not steps or seconds <= 0:
         return None

@@ -19,7 +19,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId, Tags
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.scaling import learned_speeds
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.search.flex.grace import SCOUT, grace_steps, next_scout
 from shoestring.policies.search.flex.narrowing import Narrowing, power_of_two
 from shoestring.policies.search.flex.resources import Resources, resources_now
@@ -74,8 +74,7 @@ class Flex:
             return
         if job.step >= job.until_step or not job.values or not _saves_checkpoints(state):
             return  # it stops here anyway, or would restart from step 0
-        speeds = learned_speeds(state)
-        steps = resources.steps(speeds.step_s(job.id) / speeds.speedup(job.slots))
+        steps = resources.steps(SpeedByWidth.of(state).step_s(job.id, job.slots))
         if steps < 1:
             yield d.PauseJob(job=job.id, why="no further step would end in time: save a checkpoint")
         elif self._is_judged_with_finalists(state, job, resources) and _is_worth_switching(state, job, resources):
@@ -91,8 +90,8 @@ class Flex:
         width = min(chosen[job.id], _power_of_two(state, room))
         if width <= job.slots:
             return
-        speeds, left = learned_speeds(state), state.spec.max_steps - job.step
-        wider = min(left, resources.steps(speeds.step_s(job.id) / speeds.speedup(width), switching=True))
+        left = state.spec.max_steps - job.step
+        wider = min(left, resources.steps(SpeedByWidth.of(state).step_s(job.id, width), switching=True))
         if wider > steps:
             why = f"widened: {wider} more steps on {width} slots, only {steps} on {job.slots}"
             yield d.RunJob(job=job.id, until_step=state.spec.max_steps, slots=width, why=why)
@@ -106,12 +105,12 @@ class Flex:
             yield from self._resume(state, resources, chosen)
             return
         while resources.slots - _slots_in_use(state) >= worker and len(state.jobs) < planned(state.spec):
-            if state.leases and resources.steps(learned_speeds(state).usual_s, switching=True) < 1:
+            if state.leases and resources.steps(SpeedByWidth.of(state).usual_s(worker), switching=True) < 1:
                 return
             yield from self._explore(state, resources)
 
     def _resume(self, state: RunView, resources: Resources, chosen: dict[JobId, int]) -> Iterator[d.Decision]:
-        speeds, max_steps = learned_speeds(state), state.spec.max_steps
+        speeds, max_steps = SpeedByWidth.of(state), state.spec.max_steps
         for job_id in list(state.waiting):
             if job_id not in chosen:
                 yield d.PauseJob(job=job_id, why=f"paused: {len(chosen)} others are predicted to end better")
@@ -120,7 +119,7 @@ class Flex:
             width = min(slots, _power_of_two(state, resources.slots - _slots_in_use(state)))
             if job.status != "paused" or job.segment is not None or not width:
                 continue
-            if resources.steps(speeds.step_s(job_id) / speeds.speedup(width), switching=True) >= 1:
+            if resources.steps(speeds.step_s(job_id, width), switching=True) >= 1:
                 why = f"resumed: finalist {place + 1} of {len(chosen)} by predicted final value"
                 yield d.RunJob(job=job_id, until_step=max_steps, slots=width, why=why)
 
@@ -159,9 +158,9 @@ class Flex:
         """The better of the model's proposal for `job` and the best trial that was ranked before the step `grace`."""
         from shoestring.policies.search.flex.proposals import proposed, rejudged
 
-        spec, speeds = state.spec, learned_speeds(state)
+        spec, speeds = state.spec, SpeedByWidth.of(state)
         alone = self.narrowing.most(resources, spec.slots)
-        steps = resources.steps(speeds.usual_s / speeds.speedup(alone), switching=True)
+        steps = resources.steps(speeds.usual_s(alone), switching=True)
         kappa = INITIAL_KAPPA * (1.0 - resources.progress)
         new = proposed(state, job, posterior, step=min(spec.max_steps, steps), kappa=kappa)
         early = rejudged(state, posterior, speeds, resources, grace=grace, alone=alone, kappa=kappa)
@@ -177,8 +176,9 @@ class Flex:
 
     def _steps_to_explore(self, state: RunView, resources: Resources) -> float:
         """How many steps trials of usual speed, each on the slots of one worker, can still train while exploring."""
+        worker = state.spec.slots
         explored_s = resources.left_s * (self.explore - resources.progress) / (1.0 - resources.progress)
-        return resources.slots // state.spec.slots * explored_s / learned_speeds(state).usual_s
+        return resources.slots // worker * explored_s / SpeedByWidth.of(state).usual_s(worker)
 
     @property
     def narrowing(self) -> Narrowing:
@@ -188,7 +188,7 @@ class Flex:
     def _finalists(self, state: RunView, resources: Resources) -> dict[JobId, int]:
         from shoestring.policies.search.flex.finalists import finalists
 
-        return finalists(state, self._posterior(state), learned_speeds(state), resources, self.narrowing)
+        return finalists(state, self._posterior(state), SpeedByWidth.of(state), resources, self.narrowing)
 
     def _posterior(self, state: RunView) -> CurvePosterior | None:
         from shoestring.policies.search.flex.model import posterior_now

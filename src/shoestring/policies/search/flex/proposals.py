@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.search.flex.model import CurvePosterior, curve_arrays
 from shoestring.policies.search.flex.resources import Resources
 from shoestring.policies.search.flex.slow_trials import StepTimes
@@ -122,7 +122,7 @@ def proposed(state: RunView, job: JobId, posterior: CurvePosterior, *, step: int
     mean, deviation = posterior.outlook_of_new(x, step)
     silent = [state.jobs[tried].number for tried in _pending(state) if not state.jobs[tried].values]
     score = mean + kappa * deviation * posterior.room(x, curves.x[silent])
-    score -= SPARING * StepTimes(curves, learned_speeds(state)).log_ratio(x)
+    score -= SPARING * StepTimes(curves, SpeedByWidth.of(state), state.spec.slots).log_ratio(x)
     score[_known(x, curves.x[: curves.count])] -= KNOWN
     chosen = int(np.argmax(score))
     return Proposal(SampledConfig(config_at(space, rows[chosen]), "proposed by the model"), float(score[chosen]))
@@ -147,7 +147,7 @@ class Rejudged(NamedTuple):
 def rejudged(
     state: RunView,
     posterior: CurvePosterior,
-    speeds: ScalingModel,
+    speeds: SpeedByWidth,
     now: Resources,
     *,
     grace: int,
@@ -159,11 +159,11 @@ def rejudged(
     early = [job for job in paused if job.step < grace and math.isfinite(job.values[-1])]
     if not early:
         return None
-    fastest = speeds.speedup(alone)
-    more = [now.steps(speeds.step_s(job.id) / fastest, switching=True) for job in early]
+    more = [now.steps(speeds.step_s(job.id, alone), switching=True) for job in early]
     ends = np.array([min(state.spec.max_steps, job.step + steps) for job, steps in zip(early, more, strict=True)])
     mean, deviation = posterior.outlook(np.array([job.number for job in early]), ends)
-    share = [speeds.step_s(job.id) / speeds.usual_s * (grace - job.step) / grace for job in early]
+    worker = state.spec.slots
+    share = [speeds.step_s(job.id, worker) / speeds.usual_s(worker) * (grace - job.step) / grace for job in early]
     score = mean + kappa * deviation - SPARING * np.log(share)
     best = int(np.argmax(score))
     return Rejudged(early[best], float(score[best]))

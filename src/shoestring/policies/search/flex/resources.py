@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.facts import provision_s, start_s
-
-SAVE_S = 2.0
-"""Seconds to save at the end of a segment, roughly: checkpoints are short compared with the work they save."""
+from shoestring.models.speed.latencies import learned_latencies
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,8 @@ class Resources:
     """From 0, when the first machine is up, to 1, when the deadline is reached or the budget is spent."""
     switch_s: float
     """Seconds a trial loses when it is paused, moved or widened."""
+    save_s: float
+    """Of these, to save at the end of a segment."""
     last_call_s: float
     """So long before the end no new step begins."""
 
@@ -39,14 +38,15 @@ class Resources:
 
     def steps(self, step_s: float, *, switching: bool = False) -> int:
         """How many steps of so many seconds end in time. The last one may be under way at the last call."""
-        left_s = self.left_s - SAVE_S - (self.switch_s if switching else 0.0)
+        left_s = self.left_s - self.save_s - (self.switch_s if switching else 0.0)
         return max(0, int(min(left_s / step_s, (left_s - self.last_call_s) / step_s + 1.0)))
 
 
 def resources_now(state: RunView, *, spot: bool) -> Resources:
     """`spot`: may spot machines be rented?"""
     spec, now = state.spec, state.now
-    up_s = provision_s(state)
+    latencies = learned_latencies(state)
+    up_s = latencies.provision_s
     held = [lease for lease in state.leases.values() if lease.gone_at is None and not lease.releasing]
     offer, usd_per_s = _next_offer(state, spot=spot)
     spent_usd, to_come_usd = state.spent_usd, 0.0
@@ -69,7 +69,8 @@ def resources_now(state: RunView, *, spot: bool) -> Resources:
         slots=max(0, slots),
         left_s=left_s,
         progress=min(1.0, max(0.0, by_time, by_money)),
-        switch_s=start_s(state) + SAVE_S,
+        switch_s=latencies.restore_s + latencies.save_s,
+        save_s=latencies.save_s,
         last_call_s=spec.wind_down_s,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from shoestring.kernel.records import Job
 from shoestring.kernel.view import RunView
-from shoestring.policies.search.elastic.scaling import ScalingModel, learned_speeds
+from shoestring.models.speed.by_width import SpeedByWidth
 from shoestring.policies.search.flex.curve_arrays import CurveArrays, Numbers
 
 RIDGE = 0.3
@@ -31,10 +31,11 @@ MOST_GIVEN_UP = 0.25
 class StepTimes:
     """A ridge regression of log(seconds per step) on the encoded configuration and its squares."""
 
-    def __init__(self, curves: CurveArrays, speeds: ScalingModel) -> None:
+    def __init__(self, curves: CurveArrays, speeds: SpeedByWidth, slots: int) -> None:
+        """Of trials on so many slots."""
         seen = [number for number, job in enumerate(curves.ids) if speeds.knows(job)]
-        logs = np.array([math.log(speeds.step_s(curves.ids[number])) for number in seen])
-        self._usual = math.log(speeds.usual_s)
+        logs = np.array([math.log(speeds.step_s(curves.ids[number], slots)) for number in seen])
+        self._usual = math.log(speeds.usual_s(slots))
         self._ends = (logs.min() - BEYOND, logs.max() + BEYOND) if seen else (self._usual, self._usual)
         features = _features(curves.x[seen])
         slopes = features.T @ features + RIDGE * np.eye(features.shape[1])
@@ -53,7 +54,7 @@ def _features(x: Numbers) -> Numbers:
 
 def too_slow(state: RunView) -> Iterator[Job]:
     """Trials whose first step takes so long that their slots are better given to others."""
-    speeds = learned_speeds(state)
+    speeds = SpeedByWidth.of(state)
     seen = sum(1 for job in state.jobs if speeds.knows(job))
     given_up = sum(1 for job in state.jobs.values() if job.status == "paused" and not job.values)
     for segment in list(state.segments.values()):
@@ -62,6 +63,6 @@ def too_slow(state: RunView) -> Iterator[Job]:
             return
         if job.values or segment.running_since is None:
             continue
-        if (state.now - segment.running_since) * speeds.speedup(segment.slots) > TOO_LONG * speeds.usual_s:
+        if state.now - segment.running_since > TOO_LONG * speeds.usual_s(segment.slots):
             given_up += 1
             yield job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shoestring.errors import SpecError
 from shoestring.kernel.records import Job
@@ -12,9 +12,10 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import HOUR_S
+from shoestring.models.speed.latencies import learned_latencies, slowest_latencies
 from shoestring.policies.search.rubberband.greedy import cheapest, fastest
 from shoestring.policies.search.rubberband.plan import CostModel, RubberbandPlan, Schedule
-from shoestring.policies.search.rubberband.speed import GUESS, Guess, Speed, learned
+from shoestring.policies.search.rubberband.speed import GUESS, Guess, Speed, guessed, learned
 from shoestring.units import parse_duration_s, show_duration, show_usd
 
 
@@ -23,9 +24,9 @@ class PlanInputs:
     guess: Guess = GUESS
     """Of speed, until it is measured."""
     provision_s: float = 60.0
-    """From request to grant; once machines were granted, their measured times are used."""
+    """From request to grant, until it is measured."""
     start_s: float = 25.0
-    """Overhead of every start of a trial: its program, its checkpoint, saving at the end."""
+    """Overhead of every start of a trial: its program, its checkpoint, saving at the end; likewise."""
     p_max: int = 16
     """The most slots of a trial."""
     margin: float = 0.05
@@ -35,23 +36,26 @@ class PlanInputs:
 
     def at_start(self, spec: RunSpec) -> CostModel:
         listing = self.listing(spec, lambda listing: listing.on_demand_usd_per_hour)
-        guess = self.guess
-        speed = Speed(guess.step_s, guess.scaling, guess.spread)
         most = spec.max_machines if (usd := _slice_usd(spec, listing)) == 0 else math.floor(spec.budget_usd / usd)
-        return self._cost_model(spec, listing, listing.on_demand_usd_per_hour, self.provision_s, speed, most)
+        return self._cost_model(spec, listing, listing.on_demand_usd_per_hour, guessed(self.guess), most)
 
     def now(self, state: RunView, promoted: Collection[Job]) -> CostModel:
         """With the speed measured so far, above all of the promoted trials."""
         spec = state.spec
         listing = self.listing(spec, lambda listing: state.usd_per_hour(listing.offer))
-        speed = learned(state.jobs.values(), promoted, listing.offer.machine, spec.slots, self.guess)
-        waits = [x.granted_at - x.requested_at for x in state.leases.values() if x.granted_at is not None]
+        speed = learned(state, promoted, listing, self.guess)
         free_usd = spec.budget_usd - state.spent_usd - state.reserved_usd
         most = spec.max_machines
         if (usd := _slice_usd(spec, listing)) > 0:
             most = state.in_hand + max(0, math.floor(free_usd / usd))
         usd_per_hour = state.usd_per_hour(listing.offer)
-        return self._cost_model(spec, listing, usd_per_hour, max(waits, default=self.provision_s), speed, most)
+        cost_model = self._cost_model(spec, listing, usd_per_hour, speed, most)
+        if state.timings["provision"].count:  # a stage waits for the slowest of its machines
+            cost_model = replace(cost_model, provision_s=slowest_latencies(state).provision_s)
+        if state.timings["start"].count:
+            latencies = learned_latencies(state)
+            cost_model = replace(cost_model, start_s=latencies.restore_s + latencies.save_s)
+        return cost_model
 
     def listing(self, spec: RunSpec, usd_per_hour: Callable[[Listing], float]) -> Listing:
         """The machine a plan is made for: the one with the cheapest slot, as placement chooses."""
@@ -64,9 +68,7 @@ class PlanInputs:
         wanted = [listing for listing in fitting if listing.offer.spot == self.spot]
         return min(wanted or fitting, key=lambda x: (usd_per_hour(x) / x.slots, x.offer))
 
-    def _cost_model(
-        self, spec: RunSpec, listing: Listing, usd_per_hour: float, provision_s: float, speed: Speed, most: int
-    ) -> CostModel:
+    def _cost_model(self, spec: RunSpec, listing: Listing, usd_per_hour: float, speed: Speed, most: int) -> CostModel:
         # a trial too wide for this machine would be placed on a larger one, if there is any: plan for none
         largest = max(other.slots for other in spec.listings)
         return CostModel(
@@ -80,7 +82,7 @@ class PlanInputs:
             slowest=speed.slowest,
             worker_slots=spec.slots,
             most_slots=self.p_max if listing.slots == largest else min(self.p_max, listing.slots),
-            provision_s=provision_s,
+            provision_s=self.provision_s,
             start_s=self.start_s,
         )
 

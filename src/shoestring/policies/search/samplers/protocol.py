@@ -26,17 +26,9 @@ def planned(spec: RunSpec) -> int:
     return max(spec.trials, len(spec.given))
 
 
-def places(state: RunView) -> int:
-    """How many jobs can run at once, if every machine is of the largest instance type; where configurations name
-    machines, each job has its own."""
-    if state.spec.space.roles:
-        return state.spec.max_machines
-    return max(1, state.spec.max_machines * (state.largest_slots // state.spec.slots))
-
-
 def has_free_slot(state: RunView) -> bool:
     """Could one more job run? For searches that learn as they go: a later choice knows more results."""
-    return len(state.waiting) + state.count("running") < places(state)
+    return len(state.waiting) + state.count("running") < state.places
 
 
 class SampledConfig(NamedTuple):
@@ -75,7 +67,7 @@ def run_all(
     state: RunView, count: int, config: Callable[[RunView, int, JobId], Config], origin: str
 ) -> Iterator[d.Decision]:
     """Run `count` jobs to max_steps, independently: `config` returns the configuration of a job number."""
-    enough = AHEAD * places(state)
+    enough = AHEAD * state.places
     while len(state.waiting) < enough and (number := len(state.jobs)) < count:
         job = state.next_job()
         where_from = "given by the user" if number < len(state.spec.given) else origin

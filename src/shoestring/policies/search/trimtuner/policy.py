@@ -19,7 +19,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.named_machines import count_of
-from shoestring.policies.search.samplers.protocol import SEARCH_WAKERS, places, planned
+from shoestring.policies.search.samplers.protocol import SEARCH_WAKERS, planned
 from shoestring.policies.search.trimtuner.problem import MEMORY, question_now
 from shoestring.policies.search.trimtuner.suggest import suggest
 
@@ -66,11 +66,8 @@ class TrimTunerSearch:
     def _room(self, state: RunView) -> int:
         """How many more trials could run. Where a configuration names its machines, the trial has them to itself."""
         busy = [job for job in state.jobs.values() if job.wanted]
-        if state.spec.space.roles:
-            free = state.spec.max_machines - sum(count_of(state.spec.space, job.config) for job in busy)
-        else:
-            free = places(state) - len(busy)
-        return min(free, self.parallel - len(busy))
+        taken = sum(count_of(state.spec.space, job.config) for job in busy)
+        return min(state.places - taken, self.parallel - len(busy))
 
     def _has_lost_patience(self, state: RunView) -> bool:
         """Counted from the best trial on, so a run without one continues, and so does one whose best still trains."""

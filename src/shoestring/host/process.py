@@ -1,4 +1,4 @@
-"""Worker processes on this machine: started in process groups of their own, found again after a restart, killed
+"""WorkerProcess: a worker on this machine, in a process group of its own: started, found again after a restart, killed
 reliably."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -30,23 +29,11 @@ class _SignedIn(msgspec.Struct, frozen=True):
     birth: str | None
 
 
-class Worker(Protocol):
-    """What runs one segment, on this machine or another."""
-
-    def start(self) -> None: ...
-
-    @property
-    def never_started(self) -> bool: ...
-
-    def alive(self) -> bool: ...
-
-    def exit_reason(self) -> str: ...
-
-    def kill(self) -> None: ...
-
-
 class WorkerProcess:
     """The process that runs one segment, started by this controller or an earlier one."""
+
+    supervisors = 1
+    doubts_failures = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

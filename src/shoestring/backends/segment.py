@@ -1,4 +1,4 @@
-"""LocalSegment: one segment of the local backend, as the backend sees it: its folder, its worker and its events."""
+"""WorkerSegment: one attempt at a trial, as a backend sees it: its folder, its worker and its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.local.process import Worker
+from shoestring.backends.orders import Worker
 from shoestring.kernel.events import (
     CheckpointLost,
     CheckpointSaved,
@@ -24,7 +24,7 @@ from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_js
 from shoestring.world.live.clock import RunClock
 
 
-class LocalSegment:
+class WorkerSegment:
     def __init__(self, folder: Path, task: Task, clock: RunClock, worker: Worker) -> None:
         self.task = task
         self.id: SegmentId = task.segment
@@ -70,11 +70,14 @@ class LocalSegment:
         """What the worker has reported since the last call. No event is later than the end of its machine."""
         for line in self._tail.read():
             self.last_at = max(self.last_at, min(self._clock.at(line.wall), no_later_than))
-            event = self._event(line)
+            event = None if self._is_doubtful(line) else self._event(line)
             if event is not None:
                 yield event
             if self.over:
                 return
+
+    def _is_doubtful(self, line: AnyLine) -> bool:
+        return self.worker.doubts_failures and isinstance(line, Ended) and line.cause == "failed"
 
     def _event(self, line: AnyLine) -> Event | None:
         at, segment, job = self.last_at, self.id, self.task.job
@@ -100,13 +103,20 @@ class LocalSegment:
                 self.gave_back = True
         return None
 
+    def end_other_ranks(self) -> None:
+        """Rank 0 has ended: so do the others, where they have supervisors of their own."""
+        if self.worker.supervisors > 1:
+            self.update_control(end_by=min(self.control.end_by, time.time()))
+            self.worker.kill()
+
     def lost(self, at: float, detail: str) -> SegmentEnded:
         """Its machine is gone, and it could not report its last step."""
         self._close()
         return SegmentEnded(at=max(at, self.last_at), segment=self.id, step=self._step, cause="lost", detail=detail)
 
     def died(self, at: float) -> SegmentEnded:
-        """Its machine is still up, so the failure is its own."""
+        """Its machine is still up, so the failure is its own. If a supervisor elsewhere still runs, it ends now."""
+        self.update_control(end_by=min(self.control.end_by, time.time()))
         self._close()
         at = max(at, self.last_at)
         detail = self.worker.exit_reason()

@@ -9,50 +9,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Protocol
+from weakref import WeakSet
 
 import msgspec
 
-from shoestring.backends.local.process import WorkerProcess
-from shoestring.backends.multi_node import Part, joined_exit_reasons, parts_of
+from shoestring.backends.multi_node import Part, first_part, joined_exit_reasons, parts_of
 from shoestring.backends.ray.link import NO_VIEW, RayLink
-from shoestring.backends.ray.messages import Node
+from shoestring.backends.ray.nodes import NodeSource
+from shoestring.host.process import WorkerProcess
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.task import TASK, Task, write_json
 
 _LAG_S = 2.0
 """An actor may be gone from Ray's list a moment before its supervisor's last lines can be read on all machines."""
-
-
-class NodeSource(Protocol):
-    """Where leases get their nodes: `StartedNodes`, `JoinedNodes`."""
-
-    patience_s: float
-    """For how long a worker of a gang may be missing before that counts as its own failure: by then the death of a node
-    would be known."""
-    local: bool
-    """Are the nodes processes of this machine?"""
-    link: RayLink | None
-
-    def ensure_ready(self) -> None: ...
-
-    def has_free_node(self, lease: LeaseId, pending: int) -> bool: ...
-
-    def assign(self, lease: LeaseId, end_at: float) -> None: ...
-
-    def node(self, lease: LeaseId) -> Node | None: ...
-
-    def lost(self, lease: LeaseId) -> str: ...
-
-    def release(self, lease: LeaseId) -> None: ...
-
-    def needs(self, lease: LeaseId, slots: int) -> tuple[float, float]: ...
-
-    def port(self, segment: SegmentId) -> int: ...
-
-    def disconnect(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class RayPart(Part):
@@ -84,12 +53,35 @@ class RayPart(Part):
         return trouble or "the worker disappeared without reporting an end"
 
 
+class RayWorkers:
+    """The orders to Ray nodes."""
+
+    def __init__(self, nodes: NodeSource) -> None:
+        self._nodes = nodes
+        self._workers: WeakSet[RayWorker] = WeakSet()
+
+    def task(self, task: Task) -> Task:
+        return first_part(task, self._nodes.port(task.segment))
+
+    def worker(self, folder: Path, task: Task) -> RayWorker:
+        worker = RayWorker(folder, task, self._nodes)
+        self._workers.add(worker)
+        return worker
+
+    def update(self) -> None:
+        for worker in list(self._workers):
+            worker.start_if_ready()
+
+
 class RayWorker:
     def __init__(self, folder: Path, task: Task, nodes: NodeSource) -> None:
         self._folder = folder
         self._task = task
         self._nodes = nodes
         self._parts = parts_of(folder, task, RayPart)
+        self.supervisors = len(self._parts)
+        self.doubts_failures = self.supervisors > 1
+        """When rank 0 of a gang fails, the cause may be another machine."""
         self._ordered = False
         """Ordered, and not yet passed on: its nodes may still be starting."""
         self._driver_generation = 0

@@ -1,9 +1,11 @@
-"""SlurmLeases: the Slurm jobs that hold the nodes of a run's leases, one each: submitted, watched and cancelled.
+"""SlurmJobs: the Slurm jobs that hold the nodes of a run's leases, one each: submitted, watched and cancelled.
 
-A lease is granted by its host, which signs in on the node (`host`). How it ended is reported by the host, if it can,
-else by `squeue`. `squeue` runs every few seconds, and at once when a callback arrives in the run's folder
-(`docs/slurm.md`): a callback may be lost, come twice or be wrong, so it is never more than a hint to query Slurm.
-Queries and cancellations run in a thread of their own: the controller must not wait for Slurm.
+The script of a job is our host. `squeue` runs every few seconds, and at once when a callback arrives in the run's
+folder (`docs/slurm.md`): a callback may be lost, come twice or be wrong, so it is only a hint to query Slurm. Queries
+and cancellations run in a thread of their own: the controller must not wait for Slurm.
+
+Workers are processes of the script and not job steps of their own (`srun`): a step needs slurmctld to start, and after
+a crash of slurmctld an idle node may count as busy for minutes. Nothing waits for Slurm while a lease lasts.
 
 Jobs have the mark of the run in their name and the lease in their comment. A job with our mark that belongs to no open
 lease is cancelled, also one of an earlier controller: no job of a killed controller keeps running unnoticed.
@@ -17,28 +19,26 @@ import shlex
 import sys
 import time
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from shoestring.backends.folder_post import FolderPost
+from shoestring.backends.lease_record import LeaseRecord
+from shoestring.backends.machines import MachineEnd
 from shoestring.backends.slurm import commands as slurm
-from shoestring.backends.slurm.host import ALIVE, HOSTING, LEFT, ORDERS, SIGNED, Hosting, HostSignature, Left
 from shoestring.errors import BackendError, PermanentError
-from shoestring.kernel.types import EndCause, LeaseId
+from shoestring.kernel.types import LeaseId, Offer
 from shoestring.worker.task import LOG, read_json, write_json
 
 _JOB, _CALLBACKS = "job.json", "callbacks"
 _QUERY_EVERY_S = 2.0
 _LAST_QUERIES_EVERY_S = 0.3
-_SILENCE_S = 60.0
-"""A host without a heartbeat for this long is given up, whatever state Slurm shows for its node."""
 _CLOSE_TIMEOUT_S = 20.0
 _FORGOTTEN = "forgotten"
-_SILENT_DEADMANS = 3
-"""A worker stops after `deadman_s` without a controller, and is killed after twice that."""
 
 
 class _SubmittedJob(msgspec.Struct, frozen=True):
@@ -50,20 +50,18 @@ class _View(NamedTuple):
     jobs: dict[str, slurm.SlurmJob] = {}
 
 
-class ObservedEnd(NamedTuple):
-    """How a lease ended without an order of ours."""
+class SlurmJobs:
+    notice_s = 30.0
+    """Between Slurm's SIGTERM and its SIGKILL: the default of `KillWait`."""
 
-    cause: EndCause
-    why: str
-    log_line: str = ""
-    """The last line of its job's log, if it failed."""
-
-
-class SlurmLeases:
-    def __init__(self, run_dir: Path, partition: str | None = None, *, deadman_s: float = 300.0) -> None:
-        self._run_dir = run_dir.resolve()
+    def __init__(
+        self, run_dir: Path, post: FolderPost, partition: str | None = None, features: Iterable[str] = ()
+    ) -> None:
+        """`features`: those of the cluster's nodes; a machine whose type or zone is among them is requested with it."""
+        self._run_dir = run_dir
+        self._post = post
         self._partition = partition
-        self._silence_s = _SILENT_DEADMANS * deadman_s
+        self._features = frozenset(features)
         # All nodes see the run's folder under this path, so it identifies this run among all others on the cluster.
         mark = f"{zlib.crc32(str(self._run_dir).encode()):08x}"
         self.name = f"shoestring-{re.sub('[^A-Za-z0-9.-]', '-', self._run_dir.name)}-{mark}"
@@ -76,10 +74,6 @@ class SlurmLeases:
         self._query: Future[_View] | None = None
         self._submitted: dict[LeaseId, tuple[str, int]] = {}
         """Lease -> its job, and the number of the last query that may have been too early to list it."""
-        self._kept_until: dict[LeaseId, float] = {}
-        self._signed: dict[LeaseId, HostSignature] = {}
-        self._last_beat: dict[LeaseId, tuple[int, float]] = {}
-        """Lease -> the last heartbeat of its host, and when it was first seen on our clock."""
         self._releasing: dict[str, LeaseId] = {}
         """Jobs of released leases, until they are cancelled."""
         self._cancelling: dict[str, Future[None]] = {}
@@ -87,42 +81,32 @@ class SlurmLeases:
         self._thread = ThreadPoolExecutor(1, "slurm")
 
     # -- orders --------------------------------------------------------------------------------------------------------
-    def request(self, lease: LeaseId, end_at: float, features: str = "", *, again: bool = False) -> None:
-        """Submit a job for this lease, paid until `end_at` (wall time); once, also if called again. `again`: a
-        controller that was killed before recording it may have submitted one.
-
-        TransientError if Slurm may not have received it: if it has, the job is found by its comment later.
-        """
-        folder = self._folder(lease)
+    def rent(self, record: LeaseRecord, *, again: bool) -> None:
+        lease = record.request.lease
         if self.job(lease) is None and again:
             for job in slurm.jobs(self.name):
                 if job.comment == lease and not job.is_over:
                     self._adopt(lease, job.number)
         if self.job(lease) is not None:
             return
-        (folder / ORDERS).mkdir(exist_ok=True)
-        self.keep_until(lease, end_at)
-        host = shlex.join([sys.executable, "-P", "-m", "shoestring.backends.slurm.host", str(folder)])
+        folder = str(self._post.folder(lease))
+        host = shlex.join([sys.executable, "-P", "-m", "shoestring.host", folder])
         number = slurm.submit(
-            f"#!/bin/sh\nexec {host}\n",
+            f'#!/bin/sh\nexec {host} "$SLURM_JOB_ID" "$SLURMD_NODENAME"\n',
             name=self.name,
             comment=lease,
-            folder=str(folder),
+            folder=folder,
             partition=self._partition,
-            features=features,
+            features=self._features_of(record.request.offer),
         )
         self._adopt(lease, number)
 
-    def keep_until(self, lease: LeaseId, end_at: float) -> None:
-        if self._kept_until.get(lease) != end_at:
-            self._kept_until[lease] = end_at
-            heartbeat = str(self._run_dir / "heartbeat")
-            hosting = Hosting(end_at=end_at, heartbeat=heartbeat, silence_s=self._silence_s)
-            write_json(self._folder(lease) / HOSTING, hosting)
+    def _features_of(self, offer: Offer) -> str:
+        kind = "spot" if offer.spot else "on-demand"
+        return "&".join(word for word in (offer.machine, offer.zone, kind) if word in self._features)
 
-    def release(self, lease: LeaseId) -> None:
+    def end(self, lease: LeaseId) -> None:
         """Cancel the job; and suspend its node, where Slurm resumes and suspends nodes: it may cost money."""
-        (self._folder(lease) / HOSTING).unlink(missing_ok=True)  # the host sees this at once
         number = self.job(lease)
         if number is not None:
             self._releasing[number] = lease
@@ -140,59 +124,32 @@ class SlurmLeases:
             slurm.cancel(number)
         if lease is None:
             return
-        signed = self.signed(lease)
+        signed = self._post.signed(lease)
         if signed is not None and self._may_power_down and slurm.is_cloud(signed.node):
             try:
                 slurm.power_down(signed.node)
             except PermanentError:
                 self._may_power_down = False  # for operators only: Slurm suspends the node after SuspendTime
-        (self._folder(lease) / _JOB).unlink(missing_ok=True)
+        (self._post.folder(lease) / _JOB).unlink(missing_ok=True)
         self._releasing.pop(number, None)
 
     # -- queries -------------------------------------------------------------------------------------------------------
     def job(self, lease: LeaseId) -> str | None:
         """The number of its job, if it was submitted and not cancelled."""
-        signed = self.signed(lease)
-        if signed is not None and (self._folder(lease) / _JOB).exists():
+        signed = self._post.signed(lease)
+        if signed is not None and (self._post.folder(lease) / _JOB).exists():
             return signed.job
         if lease not in self._submitted:
             try:
-                self._submitted[lease] = read_json(self._folder(lease) / _JOB, _SubmittedJob).job, self._queries
+                self._submitted[lease] = read_json(self._post.folder(lease) / _JOB, _SubmittedJob).job, self._queries
             except FileNotFoundError:
                 return None
         return self._submitted[lease][0]
 
-    def signed(self, lease: LeaseId) -> HostSignature | None:
-        """The host that signed in, if one has."""
-        if lease not in self._signed:
-            try:
-                self._signed[lease] = read_json(self._folder(lease) / SIGNED, HostSignature)
-            except FileNotFoundError:
-                return None
-        return self._signed[lease]
-
-    def ended(self, lease: LeaseId) -> ObservedEnd | None:
-        """What is known of an end that this run did not order."""
-        folder = self._folder(lease)
-        try:
-            left = read_json(folder / LEFT, Left)
-            return ObservedEnd(left.cause, left.why)
-        except FileNotFoundError:
-            pass
+    def ended(self, lease: LeaseId) -> MachineEnd | None:
         number = self.job(lease)
-        if number is None:
-            return None
-        state = self._end_state(lease, number)
-        if state is not None:
-            return self._observed(folder, state)
-        silent = self.signed(lease) is not None and self._is_silent(lease)
-        return ObservedEnd("revoked", f"its node has been silent for {_SILENCE_S:.0f} s") if silent else None
-
-    def _is_silent(self, lease: LeaseId) -> bool:
-        beat, now = _changed_at(self._folder(lease) / ALIVE), time.monotonic()
-        if lease not in self._last_beat or self._last_beat[lease][0] != beat:
-            self._last_beat[lease] = beat, now
-        return now - self._last_beat[lease][1] >= _SILENCE_S
+        state = None if number is None else self._end_state(lease, number)
+        return None if state is None else self._observed(self._post.folder(lease), state)
 
     def _end_state(self, lease: LeaseId, number: str) -> str | None:
         """The state of a job that is over; None if it is not. A slurmctld restored from an older state has forgotten
@@ -202,12 +159,12 @@ class SlurmLeases:
             return job.state if job.is_over else None
         return _FORGOTTEN if self._view.number > self._submitted.get(lease, ("", 0))[1] else None
 
-    def _observed(self, folder: Path, state: str) -> ObservedEnd:
+    def _observed(self, folder: Path, state: str) -> MachineEnd:
         if state in ("FAILED", "OUT_OF_MEMORY", "COMPLETED"):
             line = _last_line(folder / LOG)
-            return ObservedEnd("lost", f"its host process died ({state}){f': {line}' if line else ''}", line)
+            return MachineEnd("lost", f"its host process died ({state}){f': {line}' if line else ''}", line)
         ended = f"Slurm ended its job ({state})"
-        return ObservedEnd("revoked", "Slurm no longer knows its job" if state == _FORGOTTEN else ended)
+        return MachineEnd("revoked", "Slurm no longer knows its job" if state == _FORGOTTEN else ended)
 
     # -- watching ------------------------------------------------------------------------------------------------------
     def update(self, open_leases: Collection[LeaseId]) -> bool:
@@ -249,20 +206,17 @@ class SlurmLeases:
                 del self._cancelling[number]
 
     def _adopt(self, lease: LeaseId, number: str) -> None:
-        write_json(self._folder(lease) / _JOB, _SubmittedJob(number))
+        write_json(self._post.folder(lease) / _JOB, _SubmittedJob(number))
         self._submitted[lease] = number, self._queries
 
-    def close(self, *, no_leases: bool) -> None:
-        """Without open leases, wait until no job is left."""
+    def close(self, *, leased: bool) -> None:
+        """Jobs keep running while their prepaid time lasts. Without open leases, wait until no job is left."""
         until = time.monotonic() + _CLOSE_TIMEOUT_S
         self._query_every_s = _LAST_QUERIES_EVERY_S
-        while no_leases and self._cancelling and time.monotonic() < until:
+        while not leased and self._cancelling and time.monotonic() < until:
             self.update(())
             time.sleep(0.05)
         self._thread.shutdown(wait=True)
-
-    def _folder(self, lease: LeaseId) -> Path:
-        return self._run_dir / "leases" / lease
 
 
 def _query_jobs(name: str, number: int) -> _View:

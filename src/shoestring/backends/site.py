@@ -1,0 +1,45 @@
+"""Site: what every backend is opened with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from shoestring.kernel.spec import Code
+from shoestring.storage.checkpoints.directory import DirectoryStore
+from shoestring.worker.loading import TrainFunction
+from shoestring.world.live.clock import RunClock
+
+DEADMAN_S = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    run_dir: Path
+    """Absolute. On a cluster of several machines it, `folder` and the store are the same folders on all of them."""
+    code: Code
+    folder: Path
+    """Where user code runs. Absolute."""
+    store: DirectoryStore
+    clock: RunClock
+    metric: str | None
+    """The metric that must be reported at least once; None for jobs without one."""
+    slots_per_worker: int = 1
+    """A trial with more slots is a gang of several worker processes."""
+    deadman_s: float = DEADMAN_S
+    """Real seconds without a controller after which a worker saves and releases its machine."""
+    function: TrainFunction | None = None
+    """The training function itself, for a backend in the process of the caller: closures and notebooks are fine."""
+
+    @property
+    def leases(self) -> Path:
+        return self.run_dir / "leases"
+
+    @property
+    def segments(self) -> Path:
+        return self.run_dir / "segments"
+
+    @property
+    def heartbeat(self) -> Path:
+        """A file the controller touches while it runs."""
+        return self.run_dir / "heartbeat"

@@ -1,0 +1,73 @@
+"""`on="slurm"`: nodes of Slurm's default partition; `on="slurm:PARTITION"`: of another."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from shoestring.backends.registry import Nodes
+from shoestring.backends.slurm import commands as slurm
+from shoestring.errors import BackendError, PermanentError, SpecError
+from shoestring.kernel.types import SLURM_NODE
+from shoestring.values import did_you_mean
+
+if TYPE_CHECKING:
+    from shoestring.backends.site import Site
+    from shoestring.market.priced import PricedMarket
+    from shoestring.world.protocol import Backend
+
+_PARTITION = re.compile(r"[\w.-]+")
+
+
+class SlurmPlace:
+    forms = ("slurm", "slurm:PARTITION")
+    machine = SLURM_NODE
+    least_slice_s: float | None = 120.0
+    """A lease that is still pending by then is denied, and resuming a node takes minutes."""
+    in_caller = False
+
+    def parse(self, address: str | None) -> None:
+        if address is not None and not _PARTITION.fullmatch(address):
+            raise SpecError(
+                f"on='slurm:{address}' names no partition of Slurm",
+                hint="write it as slurm:PARTITION, or slurm for the default one; `sinfo` lists them",
+            )
+
+    def check(self, address: str | None) -> Nodes:
+        """The size of the partition; the slots of a node are its cores."""
+        nodes = _nodes(address)
+        return Nodes(len(nodes), min(node.cpus for node in nodes))
+
+    def survives_power_loss(self, address: str | None) -> bool:  # noqa: ARG002
+        return True
+
+    def open(self, address: str | None, site: Site, market: PricedMarket) -> Backend:
+        from shoestring.backends.drawn_machines import as_drawn
+        from shoestring.backends.folder_post import FolderPost
+        from shoestring.backends.hosted_machines import HostedMachines
+        from shoestring.backends.hosted_worker import HostedWorkers
+        from shoestring.backends.processes import ProcessBackend
+        from shoestring.backends.slurm.jobs import SlurmJobs
+
+        post = FolderPost(site)
+        features = frozenset[str]().union(*(node.features for node in _nodes(address)))
+        jobs = SlurmJobs(site.run_dir, post, address, features)
+        # Slurm decides when a lease starts: it waits in the queue, or for its node to be resumed.
+        machines = as_drawn(HostedMachines(jobs, post, site.clock), market, site, grants=False)
+        return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), market)
+
+
+def _nodes(partition: str | None) -> list[slurm.SlurmNode]:
+    """The nodes of the partition. PermanentError or SpecError if Slurm does not answer, or has no such partition."""
+    try:
+        nodes = slurm.nodes()
+    except BackendError as error:
+        hint = "is slurmctld up (`scontrol ping`)? SLURM_CONF names the configuration of a cluster of your own"
+        raise PermanentError(str(error), hint=error.hint or hint) from error
+    names = sorted({node.partition for node in nodes})
+    if partition is not None and partition not in names:
+        raise SpecError(f"Slurm has no partition {partition!r}", hint=did_you_mean(partition, names))
+    ours = [node for node in nodes if (node.is_default if partition is None else node.partition == partition)]
+    if partition is None and not ours:
+        raise SpecError("Slurm has no default partition", hint=f"name one: {', '.join(f'slurm:{n}' for n in names)}")
+    return ours
