@@ -70,5 +70,6 @@ def break_even_idle_s(lifetimes: SurvivalTable, work_s: ArrayLike, age_s: ArrayL
     Both sides are paid machine time at one price: the idle seconds, and those that the job is expected to take longer
     on a new machine. The start-up of machines is not paid for, and not counted.
     """
-    longer = fresh_makespan_s(lifetimes, work_s) - makespan_s(lifetimes, work_s, age_s=age_s)
+    with np.errstate(invalid="ignore"):  # infinite on both where neither machine lives long enough: nothing to wait for
+        longer = fresh_makespan_s(lifetimes, work_s) - makespan_s(lifetimes, work_s, age_s=age_s)
     return np.maximum(0.0, np.where(np.isfinite(longer), longer, 0.0))
