@@ -40,6 +40,7 @@ def controller(store, *options, study=STUDY):
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        env=os.environ | {"MAY_END": str(store / "may_end")},
     )
 
 
@@ -80,6 +81,9 @@ def kill_a_node(folder, rng):
 
 
 def test_a_study_on_revoked_and_killed_nodes_ends_like_an_undisturbed_one(tmp_path):
+    for store in ("undisturbed", "killed"):
+        (tmp_path / store).mkdir()
+    (tmp_path / "undisturbed" / "may_end").touch()
     finish(controller(tmp_path / "undisturbed", "--on", "local"))
     folder = RunFolder(tmp_path / "killed" / "restless")
     rng = random.Random(4)
@@ -98,6 +102,7 @@ def test_a_study_on_revoked_and_killed_nodes_ends_like_an_undisturbed_one(tmp_pa
         else:
             while not kill_a_node(folder, rng) and process.poll() is None:
                 time.sleep(0.2)
+    (tmp_path / "killed" / "may_end").touch()
     finish(process)
 
     study, undisturbed = Study.in_folder(folder), Study.in_folder(RunFolder(tmp_path / "undisturbed" / "restless"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import BillingName, Fact
@@ -92,11 +93,20 @@ def billed_plan(terms: SeerTerms) -> BilledPlan:
 
 def bill_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
     """Whole machines, each from the first grant until the end of the last stage that needs it, plus the wind-down."""
-    usd, stop = 0.0, 0.0
-    for length, held, needed_next in zip(lengths, machines, [*machines[1:], 0], strict=True):
-        stop += length
+    return _sum_of_leases_usd(_leases_usd(terms, lengths), machines)
+
+
+def _leases_usd(terms: SeerTerms, lengths: Sequence[float]) -> list[float]:
+    """Of one machine that is held until the end of each stage. Independent of the number of machines: a search
+    over machines asks for them once."""
+    return [terms.lease_usd(stop + terms.wind_down_s) for stop in accumulate(lengths)]
+
+
+def _sum_of_leases_usd(until_usd: Sequence[float], machines: Sequence[int]) -> float:
+    usd = 0.0
+    for until, held, needed_next in zip(until_usd, machines, [*machines[1:], 0], strict=True):
         if held > needed_next:
-            usd += (held - needed_next) * terms.lease_usd(stop + terms.wind_down_s)
+            usd += (held - needed_next) * until
     return usd
 
 
@@ -181,11 +191,16 @@ def _request(terms: SeerTerms, budget: float) -> Request:
     )
 
 
-def is_affordable(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
-    """Are so many machines allowed, is their bill within the budget, and can they be prepaid along the way?"""
+def is_affordable(
+    terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int], until_usd: Sequence[float] | None = None
+) -> bool:
+    """Are so many machines allowed, is their bill within the budget, and can they be prepaid along the way?
+
+    `until_usd`: `_leases_usd` of these lengths, where they are known.
+    """
     return (
         machines[0] <= terms.most_machines
-        and bill_usd(terms, lengths, machines) <= terms.budget_usd
+        and _sum_of_leases_usd(until_usd or _leases_usd(terms, lengths), machines) <= terms.budget_usd
         and machines[0] * terms.advance_usd(_first_advance_s(terms)) <= terms.budget_usd
         and _prepaid_usd(terms, lengths, machines) <= terms.budget_usd
     )
@@ -209,12 +224,13 @@ def _first_advance_s(terms: SeerTerms) -> float:
 def more_machines(terms: SeerTerms, lengths: Sequence[float], machines: list[int]) -> list[int]:
     """One more machine for a stage, as long as the budget lasts; the stage with the least spending comes first, because
     successive halving spends the same on each."""
+    until_usd = _leases_usd(terms, lengths)
     while True:
         limits = [terms.most_machines, *machines]
         by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
         for k in by_spending:
             more = [*machines[:k], machines[k] + 1, *machines[k + 1 :]]
-            if machines[k] < limits[k] and is_affordable(terms, lengths, more):
+            if machines[k] < limits[k] and is_affordable(terms, lengths, more, until_usd):
                 machines = more
                 break
         else:
