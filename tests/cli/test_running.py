@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from shoestring.errors import SpecError, StorageError
@@ -182,6 +183,28 @@ def test_stop_ends_a_run_without_a_controller(prompt: Prompt) -> None:
     assert prompt("stop").exit_code == 0
     assert study.refresh().status == "cancelled"
     assert not study.state.leases
+
+
+def test_stop_does_it_itself_when_the_controller_dies_while_it_waits(prompt: Prompt) -> None:
+    file = prompt.study(train=SLOW, trials="200", max_steps="40", on='"local"')
+    folder = RunFolder(Path(".shoestring/study"))
+    study = Study.in_folder(folder)
+    running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.DEVNULL)
+    until(lambda: _steps(study) > 4)
+    running.kill()
+    running.wait()
+    held = "import sys, shoestring.storage.journal.lock as m, pathlib as p; _ = m.WriterLock(p.Path(sys.argv[1])); "
+    deaf = subprocess.Popen(  # a controller that answers no request
+        [sys.executable, "-c", held + "print(flush=True); sys.stdin.read()", str(folder.journal)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert deaf.stdout is not None
+    deaf.stdout.readline()
+    threading.Timer(1.0, deaf.communicate).start()
+    stopped = prompt("stop")
+    assert "stop requested from the controller" in stopped.output
+    assert study.refresh().status == "cancelled"
 
 
 def _steps(study: Study) -> int:
