@@ -73,6 +73,8 @@ def _taskset() -> Iterator[CurveTask]:
 
 
 def _lcbench() -> Iterator[CurveTask]:
+    """The surrogate's curves. Its "epoch 1" is the network before training (accuracy at chance, cross-entropy of the
+    uniform guess), so a trial's first step is epoch 2; what passed until then is start-up and no step's time."""
     curves, configs = _table("lc_lcbench_surrogate_curves.parquet"), _table("lc_lcbench_surrogate_configs.parquet")
     space = Space(
         params={
@@ -87,8 +89,9 @@ def _lcbench() -> Iterator[CurveTask]:
     )
     for number in LCBENCH:
         mine = curves[curves.openml_task == number]
-        values = _by_step(mine, "epoch", "val_accuracy")
-        seconds = _by_step(mine, "epoch", "time_s")[:, -1] / values.shape[1]
+        values = _by_step(mine, "epoch", "val_accuracy")[:, 1:]
+        passed = _by_step(mine, "epoch", "time_s")
+        seconds = (passed[:, -1] - passed[:, 0]) / values.shape[1]
         rows = configs[configs.openml_task == number].sort_values("config_id")
         yield _task(f"lcbench/{number}", "val_accuracy", "maximize", space, rows, values, seconds)
 

@@ -79,6 +79,15 @@ def test_every_recorded_task_is_complete(recorded):
         assert (task.regret(task.best), task.regret(task.reference)) == (0.0, 1.0), task.name
 
 
+def test_no_curve_begins_before_training(recorded):
+    """The order of untrained networks is chance; that of networks after a step foretells the end to some degree."""
+    foretold: dict[str, list[float]] = {}
+    for task in recorded.values():
+        ranks = [np.argsort(np.argsort(task.curves[:, column])) for column in (0, -1)]
+        foretold.setdefault(task.name.partition("/")[0], []).append(float(np.corrcoef(*ranks)[0, 1]))
+    assert {family: np.mean(found) > 0.4 for family, found in foretold.items()} == dict.fromkeys(foretold, True)
+
+
 def test_nothing_is_chosen_on_a_task_that_is_reported():
     assert not set(CHOOSING) & set(REPORTING)
     assert len(CHOOSING) == 4
