@@ -6,6 +6,8 @@ other, with arguments, a folder, an environment and an exit code of its own.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import runpy
@@ -13,9 +15,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import NoReturn, TypedDict
 
 LONGEST_S = 1800
 """No command takes a minute. On a computer with much else to do one may: only what hangs is ended."""
@@ -81,6 +85,28 @@ def _become(order: Order) -> None:
         main()
 
 
+def _end(become: Callable[[], None]) -> NoReturn:
+    """As a process ends, but for taking apart all that was loaded: that takes longer than most commands."""
+    code: object = 0
+    try:
+        become()
+    except SystemExit as ending:
+        code = ending.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        code = 1
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(code or 0) & 0xFF)
+
+
 if __name__ == "__main__":
     import scipy.optimize
     import scipy.stats  # noqa: F401
@@ -92,6 +118,8 @@ if __name__ == "__main__":
 
     for name in COMMANDS:
         cli.get_command(None, name)  # type: ignore[arg-type]
-    asked = _orders()
-    if asked is not None:
-        _become(asked)
+    gc.collect()
+    gc.freeze()  # or a copy would look through all of it, and so have pages of its own
+    received = _orders()
+    if received is not None:
+        _end(partial(_become, received))

@@ -15,8 +15,11 @@ import ast
 import inspect
 import random
 import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
+
+import msgspec
 
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
@@ -141,13 +144,13 @@ class _LastSeen:
 
     def __init__(self) -> None:
         self._moment: tuple[int, int] | None = None
-        self._text = ""
+        self._written = b""
 
-    def before(self, view: RunView) -> str:
+    def before(self, view: RunView) -> bytes:
         moment = _moment(view)
         if moment != self._moment:
-            self._moment, self._text = moment, _snapshot(view)
-        return self._text
+            self._moment, self._written = moment, _snapshot(view)
+        return self._written
 
 
 class _Watched:
@@ -170,8 +173,16 @@ class _Watched:
         assert _snapshot(state) == before, f"{_name(self._policy)} wrote to the state on {type(event).__name__}"
 
 
-def _snapshot(view: RunView) -> str:
-    return repr({name: value for name, value in vars(view._state).items() if name not in NOT_COMPARED})
+def _snapshot(view: RunView) -> bytes:
+    return _ENCODER.encode({name: value for name, value in vars(view._state).items() if name not in NOT_COMPARED})
+
+
+def _plain(value: object) -> object:
+    return value.tobytes() if isinstance(value, array) else repr(value)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+"""A state is written down before and after every decision of a study: several times faster than its repr."""
 
 
 def _moment(view: RunView) -> tuple[int, int]:
