@@ -8,8 +8,6 @@ from bisect import bisect_right
 from unittest.mock import ANY
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoestring.errors import IllegalDecision
@@ -20,6 +18,7 @@ from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer, PriceHistory
 from shoestring.market.billing import billing_rule
 from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
+from tests.numbers import over_numbers
 
 
 def ask(run: Story, *, end_by: float = 900.0, offer: Offer = SPOT, most: float | None = None) -> d.Decision:
@@ -212,8 +211,7 @@ class Market:
         assert all(lease.reserve_usd >= 0.0 for lease in view.leases.values())
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.integers(0, 2**32))
+@over_numbers(150)
 def test_whatever_is_proposed_the_law_holds(seed: int) -> None:
     market = Market(random.Random(seed))
     for _ in range(60):

@@ -8,8 +8,6 @@ import statistics
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoestring.errors import SpecError
@@ -27,6 +25,7 @@ from shoestring.policies.search.seer.bill import (
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.testing.story import ON_DEMAND_OFFER
 from shoestring.units import parse_duration_s, parse_usd
+from tests.numbers import over_numbers
 
 EXAMPLE = SeerTerms(deadline_s=600, budget_usd=80 / 60, slots=1, usd_per_hour=1, most_machines=99, t_min_s=60, eta=2)
 """The paper's worked example, at a dollar an hour for one slot, with nothing to come up or to wind down."""
@@ -66,8 +65,7 @@ def billed(terms: SeerTerms, plan: BilledPlan) -> float:
     return usd
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True, database=None)
-@given(st.integers(0, 2**48))
+@over_numbers(2000)
 def test_no_bill_exceeds_the_budget_and_no_plan_the_deadline(number: int) -> None:
     terms = random_terms(random.Random(number))
     plan = billed_plan(terms)
@@ -153,8 +151,7 @@ def test_slots_that_are_paid_for_are_used() -> None:
     ]
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True, database=None)
-@given(st.integers(0, 2**48))
+@over_numbers(1000)
 def test_the_least_that_is_named_works_and_less_does_not(number: int) -> None:
     rng = random.Random(number)
     terms = random_terms(rng)

@@ -9,8 +9,6 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
 from shoestring.policies.search.seer.plan import (
@@ -22,6 +20,7 @@ from shoestring.policies.search.seer.plan import (
     plan_as_printed,
     rounds,
 )
+from tests.numbers import over_numbers
 
 EXAMPLE = Request(deadline=10, budget=80, eta=2)
 """Section 3.4: ten minutes, 80 GPU-minutes, eta = 2."""
@@ -122,8 +121,7 @@ def random_request(rng: random.Random) -> Request:
     )
 
 
-@settings(max_examples=3000, deadline=None, derandomize=True, database=None)
-@given(st.integers(0, 2**48))
+@over_numbers(3000)
 def test_no_plan_costs_more_than_its_budget_or_ends_after_its_deadline(number: int) -> None:
     request = random_request(random.Random(number))
     for made in (plan(request), plan_as_printed(request)):

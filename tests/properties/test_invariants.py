@@ -13,8 +13,6 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shoestring import recipes
 from shoestring.controller import run
@@ -28,6 +26,7 @@ from shoestring.market.prices import PriceTrace
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS
 from shoestring.report.receipt import receipt_of
 from shoestring.storage.journal.memory import MemoryJournal
+from tests.numbers import over_numbers
 from tests.studies import START, Case, play, random_case, with_scrambled_prices
 
 BATCHES = 4
@@ -135,8 +134,7 @@ def assert_same_until(moment: float, entries: list[Entry], other_future: Case) -
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_studies_keep_every_guarantee(batch: int) -> None:
-    @settings(max_examples=STUDIES_PER_BATCH, deadline=None, derandomize=True, database=None)
-    @given(st.integers(min_value=0, max_value=2**48))
+    @over_numbers(STUDIES_PER_BATCH)
     def studies(number: int) -> None:
         check_invariants(random_case(random.Random(f"{batch}/{number}")))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.placement_fuzz import kept
 from shoestring.policies.placement.slack.guarantee import (
@@ -17,6 +15,7 @@ from shoestring.policies.placement.slack.guarantee import (
     Switching,
     guarded,
 )
+from tests.numbers import over_numbers
 
 SWITCHING = Switching(setup_s=600.0, restore_s=180.0, save_s=10.0, look_s=120.0)
 LINE_S = 730.0
@@ -30,8 +29,7 @@ def with_slack(
     return Situation(7200.0 + undone + slack_s, 7200.0, unsaved_s, here, 0, starting)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.integers(min_value=0, max_value=2**40))
+@over_numbers(150)
 def test_no_deadline_is_missed_on_markets_made_up_at_random(seed: int) -> None:
     assert kept(seed)
 

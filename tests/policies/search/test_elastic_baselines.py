@@ -7,8 +7,6 @@ import statistics
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoestring.kernel.spec import RunSpec
@@ -19,6 +17,7 @@ from shoestring.policies.search.elastic.plans import grid_plan, halving_plan, hy
 from shoestring.policies.search.seer.bill import BilledPlan, SeerTerms
 from shoestring.policies.search.seer.plan import Bracket
 from shoestring.space.space import Float, Space
+from tests.numbers import over_numbers
 from tests.papers.test_seer_bill import random_terms
 from tests.studies import Case, play
 
@@ -26,8 +25,7 @@ TERMS = SeerTerms(deadline_s=1000, budget_usd=8.01, slots=4, usd_per_hour=3.6, m
 """A tenth of a cent a second and machine: a little more than 8000 seconds of one."""
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True, database=None)
-@given(st.integers(0, 2**48))
+@over_numbers(1000)
 def test_no_plan_costs_more_than_the_budget_or_ends_after_the_deadline(number: int) -> None:
     terms = random_terms(random.Random(number))
     for plan in (grid_plan(terms), halving_plan(terms), hyperband_plan(terms)):

@@ -65,6 +65,8 @@ class SpeedModel:
         self._width = {where: 3 + len(machines) + index for index, where in enumerate(wider)}
         self._wheres = frozenset(wheres)
         self._known: dict[Where, Row] = {}
+        self._means: dict[Where, float] = {}
+        self._guesses: dict[Where, float] = {}
         self._factor, self._mean = self._shared() if wheres else ([], [])
         self._medians: dict[tuple[JobId | None, Where], float] = {}
         self._times: dict[tuple[JobId | None, Where], StepTime] = {}
@@ -132,7 +134,7 @@ class SpeedModel:
                     observed.wheres, observed.logs, self._weights(observed, key[1]), strict=True
                 ):
                     mean += weight * (log - self._mean_at(listings[machine], width))
-            self._medians[key] = self._evidence.guess_s(listing, slots) * math.exp(mean)
+            self._medians[key] = self._guess_s(listing, slots) * math.exp(mean)
         return self._medians[key]
 
     def speedup(self, listing: Listing, slots: int) -> float:
@@ -207,7 +209,18 @@ class SpeedModel:
         return self.spread**2 + (self._prior.of_pairs**2 if same else 0.0)
 
     def _mean_at(self, listing: Listing, slots: int) -> float:
-        return sum(value * self._mean[column] for column, value in self._row(listing, slots))
+        where = (listing.offer.machine, slots)
+        mean = self._means.get(where)
+        if mean is None:
+            mean = self._means[where] = sum(value * self._mean[column] for column, value in self._row(listing, slots))
+        return mean
+
+    def _guess_s(self, listing: Listing, slots: int) -> float:
+        where = (listing.offer.machine, slots)
+        guess = self._guesses.get(where)
+        if guess is None:
+            guess = self._guesses[where] = self._evidence.guess_s(listing, slots)
+        return guess
 
     def _row(self, listing: Listing, slots: int) -> Row:
         """The regressors of a step there: all steps, CPUs, slots, and what was observed of machine and width."""
