@@ -97,8 +97,7 @@ def bill_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]
 
 
 def _leases_usd(terms: SeerTerms, lengths: Sequence[float]) -> list[float]:
-    """Of one machine that is held until the end of each stage. Independent of the number of machines: a search
-    over machines asks for them once."""
+    """Of one machine that is held until the end of each stage."""
     return [terms.lease_usd(stop + terms.wind_down_s) for stop in accumulate(lengths)]
 
 
@@ -191,29 +190,38 @@ def _request(terms: SeerTerms, budget: float) -> Request:
     )
 
 
-def is_affordable(
-    terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int], until_usd: Sequence[float] | None = None
-) -> bool:
-    """Are so many machines allowed, is their bill within the budget, and can they be prepaid along the way?
-
-    `until_usd`: `_leases_usd` of these lengths, where they are known.
-    """
-    return (
-        machines[0] <= terms.most_machines
-        and _sum_of_leases_usd(until_usd or _leases_usd(terms, lengths), machines) <= terms.budget_usd
-        and machines[0] * terms.advance_usd(_first_advance_s(terms)) <= terms.budget_usd
-        and _prepaid_usd(terms, lengths, machines) <= terms.budget_usd
-    )
+def is_affordable(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> bool:
+    """Are so many machines allowed, is their bill within the budget, and can they be prepaid along the way?"""
+    return machines[0] <= terms.most_machines and _Affordable(terms, lengths)(machines)
 
 
-def _prepaid_usd(terms: SeerTerms, lengths: Sequence[float], machines: Sequence[int]) -> float:
-    """The most that is billed and reserved when a stage is about to end. After the last one nothing is prepaid."""
-    ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
-    most, accrued = 0.0, 0.0
-    for length, held in zip(lengths[:-1], machines[:-1], strict=True):
-        accrued += held * terms.usd_per_hour * length / HOUR_S
-        most = max(most, accrued + held * ceiling * RENEWED * terms.wind_down_s / HOUR_S)
-    return most
+class _Affordable:
+    """The dollars of that question. A search over machines computes once what does not depend on their number."""
+
+    def __init__(self, terms: SeerTerms, lengths: Sequence[float]) -> None:
+        self._terms = terms
+        self._until_usd = _leases_usd(terms, lengths)
+        self._advance_usd = terms.advance_usd(_first_advance_s(terms))
+        self._earlier_lengths = lengths[:-1]
+        self._ceiling = max(terms.usd_per_hour, terms.ceiling_usd_per_hour)
+
+    def __call__(self, machines: Sequence[int]) -> bool:
+        return (
+            _sum_of_leases_usd(self._until_usd, machines) <= self._terms.budget_usd
+            and machines[0] * self._advance_usd <= self._terms.budget_usd
+            and self._prepaid_usd(machines) <= self._terms.budget_usd
+        )
+
+    def _prepaid_usd(self, machines: Sequence[int]) -> float:
+        """The most that is billed and reserved when a stage is about to end. After the last one nothing is prepaid."""
+        usd_per_hour, wind_down_s = self._terms.usd_per_hour, self._terms.wind_down_s
+        most, accrued = 0.0, 0.0
+        for length, held in zip(self._earlier_lengths, machines, strict=False):
+            accrued += held * usd_per_hour * length / HOUR_S
+            reserved = accrued + held * self._ceiling * RENEWED * wind_down_s / HOUR_S
+            if reserved > most:
+                most = reserved
+        return most
 
 
 def _first_advance_s(terms: SeerTerms) -> float:
@@ -224,13 +232,12 @@ def _first_advance_s(terms: SeerTerms) -> float:
 def more_machines(terms: SeerTerms, lengths: Sequence[float], machines: list[int]) -> list[int]:
     """One more machine for a stage, as long as the budget lasts; the stage with the least spending comes first, because
     successive halving spends the same on each."""
-    until_usd = _leases_usd(terms, lengths)
+    is_paid = _Affordable(terms, lengths)
     while True:
         limits = [terms.most_machines, *machines]
         by_spending = sorted(range(len(machines)), key=lambda k: machines[k] * lengths[k])
         for k in by_spending:
-            more = [*machines[:k], machines[k] + 1, *machines[k + 1 :]]
-            if machines[k] < limits[k] and is_affordable(terms, lengths, more, until_usd):
+            if machines[k] < limits[k] and is_paid(more := [*machines[:k], machines[k] + 1, *machines[k + 1 :]]):
                 machines = more
                 break
         else:

@@ -7,6 +7,7 @@ print has slips; `plan_as_printed` follows it to the letter, `plan` is what we u
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Fact
@@ -167,31 +168,51 @@ def plan(request: Request) -> SeerPlan:
 
 
 def _filled(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> SeerPlan:
-    filled = _staged(request, found, brackets)
+    spans = _spans(request, found)
     i = refused = 0
     while refused < len(brackets):
         n, p = brackets[i]
         brackets[i] = (n + 1, p)
-        more = _staged(request, found, brackets)
-        if more.cost <= request.budget:
-            filled, refused = more, 0
+        if _slot_time(spans, brackets) <= request.budget:
+            refused = 0
         else:
             brackets[i] = (n, p)
             refused += 1
         i = (i + 1) % len(brackets)
-    return filled
+    return _staged(request, found, brackets)
+
+
+class _Span(NamedTuple):
+    start: float
+    stop: float
+    one_in: float
+    """So many of the trials of the first stage is left."""
+
+
+def _spans(request: Request, found: Brackets) -> list[_Span]:
+    spans, start = [], 0.0
+    for k in range(found.K):
+        length = found.t1 * request.eta**k
+        spans.append(_Span(start, min(start + length, request.deadline), request.eta**k))
+        start += length
+    return spans
 
 
 def _staged(request: Request, found: Brackets, brackets: list[tuple[int, int]]) -> SeerPlan:
-    stages, start = [], 0.0
-    for k in range(found.K):
-        length = found.t1 * request.eta**k
+    stages = []
+    for start, stop, one_in in _spans(request, found):
         there = tuple(
-            Bracket(trials=trials, slots=slots) for n, slots in brackets if (trials := _floor(n / request.eta**k)) > 0
+            Bracket(trials=trials, slots=slots) for n, slots in brackets if (trials := _floor(n / one_in)) > 0
         )
-        stages.append(Stage(start=start, stop=min(start + length, request.deadline), brackets=there))
-        start += length
+        stages.append(Stage(start=start, stop=stop, brackets=there))
     return SeerPlan(stages=tuple(stages))
+
+
+def _slot_time(spans: list[_Span], brackets: list[tuple[int, int]]) -> float:
+    """`SeerPlan.cost` of these brackets, without making the plan: many are tried for one."""
+    return math.fsum(
+        [sum([_floor(n / one_in) * slots for n, slots in brackets]) * (stop - start) for start, stop, one_in in spans]
+    )
 
 
 def _floor(quotient: float) -> int:
