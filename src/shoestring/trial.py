@@ -23,6 +23,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
@@ -72,7 +73,7 @@ class Trial(Mapping[str, Value]):
         *,
         job: JobId,
         config: Config,
-        until_step: int,
+        until_step: int | None,
         host: TrialHost,
         step: int = 0,
         checkpoint: Path | None = None,
@@ -86,6 +87,7 @@ class Trial(Mapping[str, Value]):
         self.id = job
         self.config = config
         self.until_step = until_step
+        """The target step. None in a bag without `max_steps`: the code itself knows when it is done."""
         self.step = step
         """The last step finished."""
         self.checkpoint = checkpoint
@@ -139,13 +141,15 @@ class Trial(Mapping[str, Value]):
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
-        return f"Trial({self.id}: {values}; step {self.step} of {self.until_step})"
+        target = "" if self.until_step is None else f" of {self.until_step}"
+        return f"Trial({self.id}: {values}; step {self.step}{target})"
 
     def steps(self) -> Iterator[int]:
-        """The steps still to do. Ends at `until_step`, or when it is time to leave the machine."""
+        """The steps still to do. Ends at `until_step`, or when it is time to leave the machine. Without an `until_step`
+        the code leaves the loop itself."""
         host = self._host
         self._looping = True
-        for step in range(self.step + 1, self.until_step + 1):
+        for step in count(self.step + 1) if self.until_step is None else range(self.step + 1, self.until_step + 1):
             # An order to leave that came just after `save()` was called gets one more step, whose save is then due:
             # leaving now would lose this step.
             if host.leaving() and not self._save_skipped:

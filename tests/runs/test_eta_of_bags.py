@@ -43,12 +43,13 @@ def calm_bag() -> ss.Bag:
     return bag_of(100, market={"kind": "modern", "interruptions_per_hour": 0.0})
 
 
-@pytest.mark.parametrize("finished", [1, 4, 20, 50, 90])
-def test_the_estimated_time_is_close_to_the_actual_time(calm_bag: ss.Bag, finished: int) -> None:
+@pytest.mark.parametrize(("finished", "within"), [(1, 0.35), (4, 0.15), (20, 0.15), (50, 0.15), (90, 0.15)])
+def test_the_estimated_time_is_close_to_the_actual_time(calm_bag: ss.Bag, finished: int, within: float) -> None:
+    """One job does not tell how much jobs differ, so the others count as a little longer."""
     state = state_when_done(calm_bag, finished)
     eta = eta_of(state)
     assert eta is not None
-    assert eta.left_s == pytest.approx(calm_bag.state.now - state.now, rel=0.15)
+    assert eta.left_s == pytest.approx(calm_bag.state.now - state.now, rel=within)
 
 
 def test_the_estimated_cost_is_close_to_the_actual_cost(bag: ss.Bag) -> None:

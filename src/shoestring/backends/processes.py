@@ -130,6 +130,8 @@ class ProcessBackend:
             job=segment.job,
             config=segment.config,
             until_step=segment.until_step,
+            until_exit=self._site.until_exit,
+            open_ended=self._site.open_ended,
             slots=segment.slots,
             fraction=segment.fraction,
             fractions=segment.fractions,

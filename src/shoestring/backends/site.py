@@ -24,6 +24,10 @@ class Site:
     clock: RunClock
     metric: str | None
     """The metric that must be reported at least once; None for jobs without one."""
+    until_exit: bool = False
+    """Jobs of a bag: each is done when its code ends, whatever it reports."""
+    open_ended: bool = False
+    """How many steps they have is unknown."""
     slots_per_worker: int = 1
     """A trial with more slots is a gang of several worker processes."""
     deadman_s: float = DEADMAN_S

@@ -35,14 +35,12 @@ from shoestring.cli.run import show_outcome
 @PLACE
 @SPEEDUP
 @click.option("--simulate", "simulating", is_flag=True, help="Simulate cost and time. Nothing is run.")
-@click.option("--job-takes", metavar="TIME", help="With --simulate: how long a job takes on four cores.")
 @JSON
 def command(
     command_line: tuple[str, ...],
     values: tuple[str, ...],
     gangs: str | None,
     simulating: bool,
-    job_takes: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -66,8 +64,6 @@ def command(
         fields["over"] = _over(values)
     if gangs is not None:
         fields["options"] = {"gangs": gangs}
-    if job_takes is not None:
-        fields["simulate"] = _seconds_per_step(job_takes, options["max_steps"])
     context = CliContext(mode="simulate" if simulating else "run", say=lambda text: click.echo(text, err=True))
     with cli_context(context):
         # A single argument is a whole command line in quotes, split like a shell would.
@@ -89,9 +85,3 @@ def _over(values: tuple[str, ...]) -> dict[str, object]:
             raise SpecError(f"--over {name} is given twice", hint=f"list all its values at once: --over {name}=1,2,3")
         over[name] = listed(text, f"--over {name}")
     return over
-
-
-def _seconds_per_step(job_takes: str, max_steps: int | None) -> dict[str, object]:
-    from shoestring.units import parse_duration_s
-
-    return {"seconds_per_step": parse_duration_s(job_takes, "job_takes") / (max_steps or 1)}

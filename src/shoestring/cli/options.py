@@ -23,7 +23,12 @@ PLACE = click.option(
 _OF_ALL_RUNS = (
     click.option("--budget", metavar="USD", help="Hard limit on the total cost, e.g. 20 or '$20'."),
     click.option("--deadline", metavar="TIME", help="Hard limit on the duration of the run, e.g. 6h or 90m."),
-    click.option("--max-steps", type=int, help="Steps (e.g. epochs) a trial trains at most."),
+    click.option(
+        "--max-steps", type=int, help="Steps (e.g. epochs) a trial trains at most; of a bag, the scale of its progress."
+    ),
+    click.option(
+        "--job-takes", metavar="TIME", help="Of a bag: how long a job takes on four cores, used until one has finished."
+    ),
     click.option("--seed", type=int, help="Random seed of the search and the simulated market."),
     click.option("--max-machines", type=int, help="The most machines to rent at the same time."),
     click.option("--market", metavar="MARKET", help="Spot market: modern, auction, preemptible, or a price file."),

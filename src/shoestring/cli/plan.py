@@ -140,20 +140,26 @@ def _with(spec: RunSpec, recipe: str) -> RunSpec:
 def _rests_on(request: RunRequest, workload: Workload) -> dict[str, str]:
     """What the forecast rests on: which inputs are known, and which are guessed."""
     from shoestring.runs.sim_workload import GUESSED_STEP_S
+    from shoestring.runs.simulate import earlier_bag, job_length_of
     from shoestring.units import show_bytes, show_duration
     from shoestring.world.sim.workload import CurveTable
 
     known = {"prices": f"those of {request.market.prices}", "free": "this machine is free of charge"}
     synthetic = f"list prices are real; spot prices and preemptions are synthetic ({request.market.kind})"
     prices = known.get(request.market.kind, synthetic)
-    recorded = isinstance(workload.curve, CurveTable)
-    if "seconds_per_step" in request.simulation:
+    bag = earlier_bag(request)
+    recorded = bag is not None or isinstance(workload.curve, CurveTable)
+    if request.spec.until_exit:
+        speed = job_length_of(request, bag)
+    elif "seconds_per_step" in request.simulation:
         speed = f"a step takes {request.simulation['seconds_per_step']:g} s on four cores, as given"
     else:
         guess = f"guessed, {GUESSED_STEP_S:g} s a step on four cores: give --seconds-per-step"
         speed = "as in the earlier run" if recorded else guess
     curves = "as in the earlier run" if recorded else "guessed: do not trust the best value"
-    rests_on = {"prices": prices, "speed": speed, "curves": curves}
+    rests_on = {"prices": prices, "speed": speed}
+    if request.spec.metric is not None:
+        rests_on["curves"] = curves
     if "checkpoint_gb" in request.simulation and (limit := _tightest(request, workload)) is not None:
         enough = "" if limit.is_kept else ": work since the last periodic save is lost at every preemption"
         rests_on["saves"] = f"{show_bytes(limit.size_bytes)} in {show_duration(limit.save_s)}; {limit.allows}{enough}"

@@ -41,7 +41,8 @@ class Timing(msgspec.Struct):
 class Pace(msgspec.Struct):
     """Time spent training and nothing else: start-up, restores and saves are not in it."""
 
-    steps: int = 0
+    steps: float = 0
+    """Those of a finished job of a bag are scaled so that all of it is `max_steps`: see `RunView.paces`."""
     seconds: float = 0.0
 
 
@@ -73,7 +74,7 @@ class Job(msgspec.Struct, kw_only=True):
     """The data fraction it trains on."""
     status: JobStatus = "paused"
     """paused: added, not to run now · waiting: to run, without a machine · running · finished: all its steps done, or
-    its code ended · pruned: stopped early by the search · failed: its own code failed too often."""
+    its code ended; in a bag only that · pruned: stopped early by the search · failed: its own code failed too often."""
     until_step: int = 0
     slots: int = 1
     offer: Offer | None = None
@@ -177,6 +178,8 @@ class Segment(msgspec.Struct, kw_only=True):
     halting: bool = False
     first_step: int = 0
     """The step it started from."""
+    resumed: bool = False
+    """From a checkpoint, be it of step 0: a program may save and never say how far it is."""
     step: int = 0
     """The last step it reported, or started from."""
     step_at: float = 0.0

@@ -38,6 +38,7 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     direction: Direction = "minimize"
     trials: int = 1
     max_steps: int = 1
+    """The last step of a trial. Of a job of a bag, which is done when its code ends, only the scale of its progress."""
     slots: int = 1
     """Slots of a job, unless the search decides otherwise."""
     fractions: tuple[float, ...] = ()
@@ -65,6 +66,11 @@ class RunSpec(Fact, frozen=True, kw_only=True):
     """How long before the deadline everything saves and stops."""
     keep_checkpoints: int = 2
     """Per job. At least two: the previous one is kept until the new one is safe."""
+    open_ended: bool | msgspec.UnsetType = msgspec.UNSET
+    """True: a bag whose `max_steps` was not given. It is then 1, a whole job, whatever steps a job reports. UNSET, and
+    not written, in all other runs, and in bags of version 0.1, whose functions were told to end at `max_steps`."""
+    job_takes_s: float | msgspec.UnsetType = msgspec.UNSET
+    """How long a job of a bag takes on four cores, by the user's estimate: what counts until one has finished."""
 
     def __post_init__(self) -> None:
         positive = {
@@ -100,6 +106,16 @@ class RunSpec(Fact, frozen=True, kw_only=True):
                 f"metric={self.metric!r} names no metric",
                 hint="name the metric to minimize or maximize, e.g. minimize='loss'",
             )
+
+        if self.kind == "study" and (self.open_ended or self.job_takes_s):
+            raise SpecError("open_ended and job_takes_s describe the jobs of a bag, and this is a study")
+        if self.job_takes_s is not msgspec.UNSET and not (self.job_takes_s > 0 and math.isfinite(self.job_takes_s)):
+            raise SpecError(f"job_takes_s={self.job_takes_s!r} must be a positive number of seconds")
+
+    @property
+    def until_exit(self) -> bool:
+        """Is a job done when its code ends, and not before, whatever it reports? So it is in a bag."""
+        return self.kind == "bag"
 
     def better(self, a: float, b: float) -> bool:
         """Is `a` a better value of the metric than `b`? NaN is worse than anything."""

@@ -170,7 +170,20 @@ class RunView:
 
     # -- speed -----------------------------------------------------------------------------------------------------
     def paces(self, job: Job) -> dict[Where, Pace]:
-        """All that a trial has reported about its speed, its open segment included."""
+        """How fast a trial trains, in steps of `max_steps`, its open segment included.
+
+        A job of a bag is done when its code ends, at whatever step: once it has finished, what it did everywhere is
+        scaled so that all of it is `max_steps`. Until then an open-ended one tells nothing about its length."""
+        paces, spec = self.reported_paces(job), self._state.spec
+        if spec is None or not spec.until_exit:
+            return paces
+        if job.status != "finished":
+            return {} if spec.open_ended else paces
+        scale = spec.max_steps / job.step if job.step else 1
+        return {where: Pace(pace.steps * scale, pace.seconds) for where, pace in paces.items()}
+
+    def reported_paces(self, job: Job) -> dict[Where, Pace]:
+        """All that a trial has reported about its speed, in the steps it reported, its open segment included."""
         paces = {where: pace for where, pace in job.paces.items() if pace.steps > 0 and pace.seconds > 0}
         if job.segment is not None:
             segment = self._state.segments[job.segment]

@@ -12,6 +12,7 @@ import numpy as np
 from shoestring.kernel.types import BillingName, JobId, Listing, Offer
 from shoestring.kernel.view import RunView
 from shoestring.models.speed.model import learned_speeds
+from shoestring.models.speed.progress import steps_left
 from shoestring.models.step_cost import HOUR_S, Overheads, usd_per_useful_step
 
 REFUND_WITHIN_S: dict[BillingName, float] = {"aws_spot": HOUR_S, "per_hour": HOUR_S, "gcp_preemptible": 60.0}
@@ -67,7 +68,7 @@ def offer_prices(
     waiting_usd = HURRY * min(x.on_demand_usd_per_hour * share for x, share in zip(offers, shares, strict=True))
     price = usd_per_useful_step(
         step_s,
-        max(1, job.until_step - job.step),
+        max(1, steps_left(view, job, job.step)),
         chance,
         usd_per_hour * shares,
         refund_within_s=[refund_within_s(listing) for listing in offers],

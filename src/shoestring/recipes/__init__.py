@@ -18,7 +18,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.recipes.lazy_table import LazyTable
 from shoestring.values import did_you_mean, is_reference
 
-__all__ = ["GROUP", "Recipe", "build", "describe", "search_of"]
+__all__ = ["GROUP", "Recipe", "build", "describe", "refuse_early_stopping", "search_of"]
 
 Recipe = Callable[[RunSpec], Sequence[Policy]]
 
@@ -55,6 +55,7 @@ _BUILT_IN: LazyTable[Recipe] = LazyTable({name: f"{__name__}.{module}:{name}" fo
 _WITH_FRACTIONS = frozenset({"trimtuner", "trimtuner_gp_as_printed", "trimtuner_dt_as_printed"})
 """Recipes that run trials on data fractions and learn from the cost of trials. Recipes of other packages may use
 fractions too: only they can know."""
+_STOP_EARLY = frozenset(_HOMES) - {"given", "scispot", "random", "grid", "tpe", *_WITH_FRACTIONS}
 
 
 def build(spec: RunSpec) -> list[Policy]:
@@ -89,6 +90,15 @@ def _recipe(spec: RunSpec) -> list[Policy]:
             hint="use recipe='trimtuner', or leave fractions out",
         )
     return list(_BUILT_IN[name](spec))
+
+
+def refuse_early_stopping(spec: RunSpec) -> None:
+    """A new bag runs every job to its end. Not asked of a recorded one, which is resumed with the recipe it has."""
+    if spec.until_exit and spec.recipe in _STOP_EARLY:
+        raise SpecError(
+            f"recipe={spec.recipe!r} stops trials early and resumes the best, and a bag runs every job to its end",
+            hint="use recipe='given' or 'scispot', or make it a study: a space, with the configurations in `given`",
+        )
 
 
 class Description(NamedTuple):

@@ -77,8 +77,9 @@ def _describe(table: dict[type, Callable[[RunState, Any], Sentences]], state: Ru
 # -- events ------------------------------------------------------------------------------------------------------------
 def _run_started(state: RunState, event: e.RunStarted) -> Sentences:  # noqa: ARG001
     spec = event.spec
+    what = f"{spec.trials} jobs" if spec.until_exit else f"{spec.trials} trials of {spec.max_steps} steps"
     yield (
-        f"{spec.kind} {spec.name} started: {spec.trials} trials of {spec.max_steps} steps, recipe {spec.recipe}, "
+        f"{spec.kind} {spec.name} started: {what}, recipe {spec.recipe}, "
         f"{show_usd(spec.budget_usd)}, {show_duration(spec.deadline_s)}",
         (),
     )
@@ -192,7 +193,8 @@ def _run_job(state: RunState, decision: d.RunJob) -> Sentences:
     before = state.jobs[decision.job].until_step
     verb = "promoted to" if 0 < before < decision.until_step else "scheduled until"
     slots = f" on {decision.slots} slots" if decision.slots > 1 else ""
-    yield f"{verb} step {decision.until_step}{slots}: {decision.why}", (decision.job,)
+    how = f"scheduled{slots}" if state.the_spec.until_exit else f"{verb} step {decision.until_step}{slots}"
+    yield f"{how}: {decision.why}", (decision.job,)
 
 
 def _start(state: RunState, decision: d.StartSegment) -> Sentences:  # noqa: ARG001

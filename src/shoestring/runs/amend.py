@@ -18,14 +18,15 @@ from shoestring.kernel.state import RunState
 from shoestring.recipes.options.parse import with_current_values
 from shoestring.units import show_duration, show_usd
 
-AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s", "slice_s"})
-"""`wind_down_s` and `slice_s` may follow from the deadline, so they change with it."""
+AMENDABLE = frozenset({"budget_usd", "deadline_s", "wind_down_s", "slice_s", "job_takes_s"})
+"""`wind_down_s` and `slice_s` may follow from the deadline, so they change with it. `job_takes_s` is an estimate, and
+does not change what is run: that of the start is kept."""
 
 
 def check_same(old: RunSpec, new: RunSpec) -> None:
     """Refuse to resume a run whose spec has changed."""
     changed = [
-        f"{field} (was {_short(getattr(old, field))}, now {_short(getattr(new, field))})"
+        f"{_NAMES.get(field, field)} (was {_shown(field, old)}, now {_shown(field, new)})"
         for field in RunSpec.__struct_fields__
         if field not in AMENDABLE and not _equal(field, old, new)
     ]
@@ -61,9 +62,21 @@ def amendment(state: RunState, new: RunSpec, now: float) -> list[UserAsked]:
 def _equal(field: str, old: RunSpec, new: RunSpec) -> bool:
     if field in ("listings", "max_machines") and _is_free(old) and _is_free(new):
         return True  # free machines, however many there are today
+    if field == "open_ended":  # a bag of version 0.1 did not record whether its max_steps of 1 was given
+        return old.max_steps != new.max_steps or bool(old.open_ended) <= bool(new.open_ended)
     if field == "options":
         return with_current_values(old.options) == with_current_values(new.options)
     return bool(getattr(old, field) == getattr(new, field))
+
+
+_NAMES = {"open_ended": "max_steps"}
+"""Fields that the user gives under another name."""
+
+
+def _shown(field: str, spec: RunSpec) -> str:
+    if field in ("open_ended", "max_steps") and spec.open_ended:
+        return "not given"
+    return _short(spec.max_steps if field == "open_ended" else getattr(spec, field))
 
 
 def _is_free(spec: RunSpec) -> bool:

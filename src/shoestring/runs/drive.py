@@ -171,6 +171,8 @@ def _world(
         store=DirectoryStore(run_dir / "checkpoints"),
         clock=clock,
         metric=spec.metric,
+        until_exit=spec.until_exit,
+        open_ended=bool(spec.open_ended),
         slots_per_worker=spec.slots,
         function=function,
     )

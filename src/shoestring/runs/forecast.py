@@ -20,6 +20,7 @@ from shoestring.kernel.events import RunStarted
 from shoestring.kernel.state import RunState
 from shoestring.market.simulated.synthetic_prices import DEFAULT_START
 from shoestring.report.study import Study
+from shoestring.runs.bag_workload import as_run
 from shoestring.runs.plan_table import PlanTable, plan_of
 from shoestring.specs.request import RunRequest
 from shoestring.storage.journal.memory import MemoryJournal
@@ -111,7 +112,7 @@ def _simulated(request: RunRequest, workload: Workload, number: int) -> tuple[Ru
     provider = request.simulated_provider() if number == 0 else market.open(spec.deadline_s)
     start, journal = provider.start or DEFAULT_START, MemoryJournal()
     state = run(
-        SimWorld(provider, workload, start=start),
+        SimWorld(provider, as_run(workload, spec), start=start),
         journal,
         request.policies,
         BudgetAndDeadline(),

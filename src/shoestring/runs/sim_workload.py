@@ -60,15 +60,18 @@ def recorded(
     return on(1.0)
 
 
-def guessed(spec: RunSpec, *, seconds_per_step: float = GUESSED_STEP_S, checkpoint_gb: float | None = 0.05) -> Workload:
-    """Curves that fall (or rise) towards a level set by the distance of a configuration from a hidden optimum."""
+def guessed(spec: RunSpec, *, seconds_per_step: float | None = None, checkpoint_gb: float | None = 0.05) -> Workload:
+    """Curves that fall (or rise) towards a level set by the distance of a configuration from a hidden optimum. A job of
+    a bag takes as long as the user says, if that is known."""
+    step_s = spec.job_takes_s / spec.max_steps if spec.job_takes_s else GUESSED_STEP_S
     goal = [_unit(spec.seed, index) for index in range(spec.space.dimensions)]
 
     def curve(config: Config) -> Curve:
         level = 0.05 + 0.75 * _distance(spec.space.encode(config), goal)
         return _falling(spec, level)
 
-    return Workload(curve=curve, seconds_per_step=SublinearSpeed(seconds_per_step), checkpoint_gb=checkpoint_gb)
+    speed = SublinearSpeed(seconds_per_step or step_s)
+    return Workload(curve=curve, seconds_per_step=speed, checkpoint_gb=checkpoint_gb)
 
 
 def _falling(spec: RunSpec, level: float) -> Curve:

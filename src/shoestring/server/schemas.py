@@ -70,6 +70,7 @@ class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True)
     max_machines: int | None = None
     max_failures: int | None = None
     time_limit: Quantity | None = None
+    job_takes: Quantity | None = None
     slice_s: Quantity | None = None
     wind_down_s: Quantity | None = None
     keep_checkpoints: int | None = None

@@ -80,9 +80,16 @@ def _spec(fields: dict[str, Any], needs_code: bool) -> RunSpec:
     code = _code(fields, needs_code)
     if code.command:
         _check_placeholders(code.command, space, given)
+    if kind == "study" and "job_takes" in fields:
+        raise SpecError(
+            f"job_takes={fields['job_takes']!r} is how long a job of a bag takes, and this is a study",
+            hint="leave it out; to simulate a study, give the duration of a step: --seconds-per-step",
+        )
     plain: dict[str, Any] = {
         target: read(fields[field], field) for field, (target, read) in _PLAIN_FIELDS.items() if field in fields
     }
+    if kind == "bag" and "max_steps" not in fields:
+        plain["open_ended"] = True
     spec = RunSpec(
         name=_name(fields, code, kind),
         kind=kind,
@@ -360,6 +367,7 @@ _PLAIN_FIELDS: dict[str, tuple[str, Callable[[object, str], object]]] = {
     "max_machines": ("max_machines", _at_least_one),
     "max_failures": ("max_failures", _none_or_more),
     "time_limit": ("time_limit_s", _some_time),
+    "job_takes": ("job_takes_s", _some_time),
     "slice_s": ("slice_s", _some_time),
     "wind_down_s": ("wind_down_s", parse_duration_s),
     "keep_checkpoints": ("keep_checkpoints", _at_least_one),

@@ -98,6 +98,7 @@ class RunRequest:
         spec = _resolve_machines(spec, source, trials_given="trials" in given)
         # With the listings: some recipes need them to see that budget or deadline do not suffice.
         policies = tuple(recipes.build(spec))
+        recipes.refuse_early_stopping(spec)
         for grid in (policy for policy in policies if isinstance(policy, Grid)):  # it determines the number of trials
             spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(grid.points))
         if market.kind == "prices":

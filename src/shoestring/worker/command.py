@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import shutil
@@ -39,7 +40,7 @@ class CommandRun:
         host: TrialHost,
         files: ProgramFiles,
         config: Config,
-        until_step: int,
+        until_step: int | None,
         first_step: int,
         metric: str | None,
         fraction: float = 1.0,
@@ -50,7 +51,9 @@ class CommandRun:
         self._host = host
         self._files = files
         self._config = config
-        self._until_step = until_step
+        self._until_step = math.inf if until_step is None else until_step
+        self._until_exit = until_step is None
+        """A job of a bag: only its own end ends it, and any number it reports is a metric."""
         self._step = self._first_step = first_step
         self._metric = metric
         self._fraction, self._fractions = fraction, fractions
@@ -147,7 +150,7 @@ class CommandRun:
     def _handle_line(self, line: bytes) -> bool:
         """Handle a line; False if it is not a report."""
         try:
-            match parse_line(line, self._metric, self._step + 1, self._fraction):
+            match parse_line(line, self._metric, self._step + 1, self._fraction, any_metric=self._until_exit):
                 case ReportedStep(step, metrics):
                     self._names.update(metrics)
                     self._step = max(self._step, step)
@@ -186,7 +189,10 @@ class CommandRun:
     def _stop_if_due(self, program: subprocess.Popen[bytes]) -> None:
         now = time.monotonic()
         if self._terminated_at is None:
-            self._must_leave = self._host.leaving()
+            leaving = self._host.leaving()
+            if program.poll() is not None:
+                return  # it ended by itself: that is its outcome, not a halt
+            self._must_leave = leaving
             if self._must_leave or self._step > self._until_step:
                 self._terminated_at = now
                 self._send(program, signal.SIGTERM)
@@ -235,7 +241,7 @@ class CommandRun:
         else:
             missing = ""
         return FunctionOutcome(
-            cause, min(self._step, self._until_step), "; ".join(filter(None, (missing, self._warned())))
+            cause, int(min(self._step, self._until_step)), "; ".join(filter(None, (missing, self._warned())))
         )
 
     def _warned(self) -> str:

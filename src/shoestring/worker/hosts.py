@@ -54,6 +54,8 @@ class WorkerHost:
         self._saved_step = 0 if task.resume_from is None else task.resume_from.step
         self._saved_at = time.monotonic()
         self._saves_made = 0
+        self._saves = 0
+        """Of this segment. Where no step is known to be the last, the first save is due: it may be the only one."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # blocked since the fork: none was missed
 
@@ -67,9 +69,9 @@ class WorkerHost:
     def save_due(self, step: int) -> bool:
         if step == self._saved_step:
             return False
-        control = self._inbox.read()
+        control, last = self._inbox.read(), self._task.last_step
         return (
-            step >= self._task.until_step
+            (self._saves == 0 if last is None else step >= last)
             or control.saves_asked > self._saves_made
             or (control.save_every_s is not None and time.monotonic() - self._saved_at >= control.save_every_s)
             or self.leaving()
@@ -91,6 +93,7 @@ class WorkerHost:
         self._outbox.write(Saved(wall=time.time(), step=step, ref=ref, took_s=now - began))
         self._keeper.thin_out()
         self._saved_step, self._saved_at, self._saves_made = step, now, requested
+        self._saves += 1
 
 
 class FollowerHost:

@@ -65,7 +65,7 @@ def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path |
     trial = Trial(
         job=task.job,
         config=task.config,
-        until_step=task.until_step,
+        until_step=task.last_step,
         host=host,
         step=0 if task.resume_from is None else task.resume_from.step,
         checkpoint=checkpoint,
@@ -80,7 +80,8 @@ def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path |
         function = load_function(task.function or "", Path(task.folder))
     except Exception as error:
         return FunctionOutcome("failed", trial.step, describe(error))
-    return run_function(function, trial, task.metric if rank == 0 else None, log=sys.stderr.write)
+    metric = task.metric if rank == 0 else None
+    return run_function(function, trial, metric, until_exit=task.until_exit, log=sys.stderr.write)
 
 
 def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
@@ -93,7 +94,7 @@ def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | N
             host=host,
             files=files,
             config=task.config,
-            until_step=task.until_step,
+            until_step=None if task.until_exit else task.until_step,
             first_step=0 if task.resume_from is None else task.resume_from.step,
             metric=task.metric if rank == 0 else None,
             fraction=task.fraction,
@@ -104,7 +105,7 @@ def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | N
         environment = files.environment(
             task.config,
             checkpoint=checkpoint,
-            until_step=task.until_step,
+            until_step=task.last_step,
             slots=task.slots,
             fraction=task.fraction,
             fractions=task.fractions,

@@ -1,6 +1,7 @@
 """Reports of programs in any language: JSON lines on standard output, or in the file SHOESTRING_REPORTS.
 
     {"step": 3, "loss": 0.2}            a report
+    {"loss": 0.2}                       the same of the next step: of the metric, in a bag of any numbers
     {"fraction": 0.25, "loss": 0.3}     a snapshot: the same on a smaller data fraction than the trial's own
     {"saved": "net-3", "step": 3}       a finished file or folder in SHOESTRING_SAVE_TO, which stays as it is
 
@@ -44,11 +45,12 @@ class SavedFile(NamedTuple):
 
 
 def parse_line(
-    line: bytes, metric: str | None, next_step: int, fraction: float = 1.0
+    line: bytes, metric: str | None, next_step: int, fraction: float = 1.0, *, any_metric: bool = False
 ) -> ReportedStep | ReportedSnapshot | SavedFile | None:
     """The report in a line of output: None if it is no report, ReportError if it is malformed.
 
-    `fraction` is the trial's own data fraction.
+    `fraction` is the trial's own data fraction. `any_metric`: an object of numbers and nothing else is a report,
+    whatever their names. One with texts in it is not: it may be a line of a log, or the program's result.
     """
     text = line.strip()
     if not text.startswith(b"{") or len(text) > LONGEST_LINE:
@@ -61,7 +63,7 @@ def parse_line(
         if not isinstance(fields["saved"], str) or not fields["saved"]:
             raise ReportError(f'"saved" is {fields["saved"]!r}, not the name of a file or folder')
         return SavedFile(fields["saved"], as_step(fields.get("step", next_step - 1)))
-    if "step" not in fields and (metric is None or metric not in fields):
+    if "step" not in fields and metric not in fields and not (any_metric and _all_numbers(fields)):
         return None
     step = as_step(fields.pop("step", next_step))
     smaller = None
@@ -71,6 +73,11 @@ def parse_line(
     if not metrics:
         raise ReportError(f"the report of step {step} holds no number")
     return ReportedStep(step, metrics) if smaller is None else ReportedSnapshot(step, smaller, metrics)
+
+
+def _all_numbers(fields: Mapping[str, object]) -> bool:
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in fields.values()]
+    return bool(numbers) and all(numbers)
 
 
 def _number(name: str, value: object, metric: str | None) -> float | None:

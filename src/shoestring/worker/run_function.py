@@ -23,10 +23,13 @@ def run_function(
     trial: Trial,
     metric: str | None,
     *,
+    until_exit: bool = False,
     log: Callable[[str], object],
     passes_through: Callable[[Exception], bool] = lambda _: False,
 ) -> FunctionOutcome:
-    """Call the user's function; an exception is its outcome and is not raised, unless it `passes_through`."""
+    """Call the user's function; an exception is its outcome and is not raised, unless it `passes_through`.
+
+    `until_exit`: it is done when it returns, and not before, whatever its steps."""
     began_at = trial.step
     try:
         function(trial)
@@ -46,7 +49,8 @@ def run_function(
     missing = never_reported(metric, trial.metric_names)
     if missing and (began_at == 0 or trial.step > began_at):
         return FunctionOutcome("failed", trial.step, missing)
-    return FunctionOutcome("reached" if trial.step >= trial.until_step else "completed", trial.step)
+    target = None if until_exit else trial.until_step
+    return FunctionOutcome("completed" if target is None or trial.step < target else "reached", trial.step)
 
 
 def never_reported(metric: str | None, names: set[str]) -> str:

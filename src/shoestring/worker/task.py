@@ -24,6 +24,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     job: JobId
     config: Config
     until_step: int
+    """The target step. With `until_exit` only the scale of its progress; with `open_ended` not even that."""
+    until_exit: bool = False
+    """A job of a bag: it is done when its code ends, whatever it reports."""
+    open_ended: bool = False
+    """How many steps it has is unknown."""
     slots: int = 1
     fraction: float = 1.0
     """The data fraction to train on."""
@@ -60,6 +65,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     master_addr: str = "127.0.0.1"
     master_port: int = 0
     """The port of rank 0. 0: any port that is free here, which is enough if all ranks are here."""
+
+    @property
+    def last_step(self) -> int | None:
+        """The step after which `steps()` ends and a save is due; None: the code knows its end itself."""
+        return None if self.open_ended else self.until_step
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):

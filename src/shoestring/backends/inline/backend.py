@@ -111,6 +111,7 @@ class InlineBackend:
             self._out,
             self._site.store,
             run_dir=self._site.run_dir,
+            last_step=self._last_step(start),
             leave_at=_leave_at(times, now),
             gone_at=min(times.end_by, times.gone_at),
             limit_at=math.inf if start.time_limit_s is None else now + start.time_limit_s,
@@ -147,7 +148,7 @@ class InlineBackend:
         trial = Trial(
             job=start.job,
             config=start.config,
-            until_step=start.until_step,
+            until_step=self._last_step(start),
             host=host,
             step=_first_step(start),
             checkpoint=checkpoint,
@@ -156,7 +157,14 @@ class InlineBackend:
             seed=start.seed,
             slots=start.slots,
         )
-        return run_function(function, trial, self._site.metric, log=host.log, passes_through=_is_debugger_quit)
+        return run_function(
+            function,
+            trial,
+            self._site.metric,
+            until_exit=self._site.until_exit,
+            log=host.log,
+            passes_through=_is_debugger_quit,
+        )
 
     def _run_command(self, start: StartSegment, host: InlineHost, checkpoint: Path | None) -> FunctionOutcome:
         from shoestring.worker.arguments import ProgramFiles
@@ -169,7 +177,7 @@ class InlineBackend:
                 host=host,
                 files=files,
                 config=start.config,
-                until_step=start.until_step,
+                until_step=None if self._site.until_exit else start.until_step,
                 first_step=_first_step(start),
                 metric=self._site.metric,
                 fraction=start.fraction,
@@ -180,12 +188,15 @@ class InlineBackend:
             environment = files.environment(
                 start.config,
                 checkpoint=checkpoint,
-                until_step=start.until_step,
+                until_step=self._last_step(start),
                 slots=start.slots,
                 fraction=start.fraction,
                 fractions=start.fractions,
             )
             return run.run(self._site.code.command or (), self._site.folder, environment)
+
+    def _last_step(self, start: StartSegment) -> int | None:
+        return None if self._site.open_ended else start.until_step
 
     def _train_function(self) -> TrainFunction:
         if self._function is None:

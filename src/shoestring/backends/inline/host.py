@@ -34,6 +34,7 @@ class InlineHost:
         store: CheckpointStore,
         *,
         run_dir: Path,
+        last_step: int | None,
         leave_at: float,
         gone_at: float,
         limit_at: float,
@@ -46,6 +47,8 @@ class InlineHost:
         self._store = store
         self._keeper: Keeper | None = None
         self._run_dir = run_dir
+        self._last_step = last_step
+        """None: unknown. The first save of a segment is then due: it may be the only one."""
         began = clock.now()
         self._leave_at = leave_at
         self._end_at = min(gone_at, limit_at)
@@ -74,7 +77,8 @@ class InlineHost:
     def save_due(self, step: int) -> bool:
         if step == self._saved_step:
             return False
-        if step >= self._start.until_step or self.leaving():
+        last = self._last_step
+        if (self._keeper is None if last is None else step >= last) or self.leaving():
             return True
         return self._save_every_s < math.inf and self._now() - self._saved_at >= self._save_every_s
 

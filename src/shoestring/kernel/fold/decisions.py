@@ -148,6 +148,7 @@ def _start_segment(state: RunState, decision: d.StartSegment) -> None:
         started_at=state.now,
     )
     if decision.resume_from is not None:
+        segment.resumed = True
         segment.first_step = segment.step = decision.resume_from.step
     state.segments[segment.id] = segment
     for lease, slots in zip(leases, slots_on, strict=True):

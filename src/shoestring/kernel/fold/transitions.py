@@ -92,6 +92,22 @@ def maybe_best(state: RunState, job: Job) -> None:
         state.best = job.id
 
 
+def _trained(state: RunState, job: Job, segment: Segment, cause: SegmentCause, step: int, at: float) -> Pace:
+    """Steps and seconds of a segment that ends. A program that never reports is timed at its end. So is, in a bag, one
+    that does: its last report is not its end there."""
+    if cause != "completed" or segment.running_since is None:
+        return segment.pace
+    if not state.the_spec.until_exit:
+        trained, whole = segment.pace, Pace(max(1, segment.until_step - segment.first_step), at - segment.running_since)
+        return trained if trained.steps or job.revocations else whole
+    steps = max(segment.step, step) - segment.first_step
+    # Resumed without a step to tell how much was done before: its time is a part of the job, but which part is unknown.
+    return Pace(
+        steps if steps or segment.resumed else max(1, segment.until_step),
+        max(segment.trained_s, at - segment.trains_from),
+    )
+
+
 def close_segment(
     state: RunState, segment: Segment, cause: SegmentCause, step: int, at: float, detail: str, *, revoked: bool
 ) -> None:
@@ -107,12 +123,9 @@ def close_segment(
             update_indexes(state, lease)
     job = state.jobs[segment.job]
     job.segment = None
-    trained = segment.pace
-    if cause == "completed" and not trained.steps and segment.running_since is not None and not job.revocations:
-        # A program that never reports: how long all of it takes is known at its end, if it was never preempted.
-        trained = Pace(max(1, segment.until_step - segment.first_step), at - segment.running_since)
-    if trained.steps:
-        pace = job.paces.setdefault((segment.machine, segment.slots), Pace())
+    trained, where = _trained(state, job, segment, cause, step, at), (segment.machine, segment.slots)
+    if trained.steps or where in job.paces:
+        pace = job.paces.setdefault(where, Pace())
         pace.steps += trained.steps
         pace.seconds += trained.seconds
     if revoked:

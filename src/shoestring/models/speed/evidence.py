@@ -15,7 +15,7 @@ from typing import NamedTuple
 from shoestring.kernel.records import Pace, Where
 from shoestring.kernel.types import JobId, Listing, SegmentId
 from shoestring.kernel.view import RunView
-from shoestring.models.speed.prior import CORE_GAIN, SpeedPrior, prior_step_s, size_of
+from shoestring.models.speed.prior import CORE_GAIN, ESTIMATED_ON_CPUS, SpeedPrior, prior_step_s, size_of
 
 _UNITS = 2**48
 """Finer than the precision of the inputs; Python integers do not overflow."""
@@ -29,7 +29,7 @@ class TrialEvidence(NamedTuple):
     """What one trial reported, as normal observations."""
 
     wheres: tuple[Where, ...]
-    steps: tuple[int, ...]
+    steps: tuple[float, ...]
     logs: tuple[float, ...]
     """ln(seconds per step / prior guess)."""
     inverse: tuple[tuple[float, ...], ...]
@@ -50,14 +50,22 @@ class _Sums:
 class Evidence:
     """Of all trials: each by itself, and sums of the inverse covariances and of those times the logarithms."""
 
-    def __init__(self, listings: Iterable[Listing], prior: SpeedPrior, worker: int = 1) -> None:
-        """`worker`: slots of the trial that the prior's step time is of."""
+    def __init__(
+        self, listings: Iterable[Listing], prior: SpeedPrior, worker: int = 1, estimated_s: float | None = None
+    ) -> None:
+        """`worker`: slots of the trial that the prior's step time is of. `estimated_s`: in its place, an estimate
+        of the user, of a step on one slot of four CPUs."""
         self.prior, self.worker = prior, worker
+        self.estimated = estimated_s is not None
         self.listings = {listing.offer.machine: listing for listing in listings}
         sizes = [math.log(size_of(listing, 1)) for listing in self.listings.values()]
         self.middle = math.fsum(sizes) / max(1, len(sizes))
         """Mean logarithm of the CPUs of a slot: its gain is centred there, so that its uncertainty favours no end."""
-        self._cpu_seconds = prior.step_s * math.exp(CORE_GAIN * self.middle) * worker**prior.slot_gain
+        self._cpu_seconds = (
+            prior.step_s * math.exp(CORE_GAIN * self.middle) * worker**prior.slot_gain
+            if estimated_s is None
+            else estimated_s * ESTIMATED_ON_CPUS**CORE_GAIN
+        )
         self.trials: dict[JobId, TrialEvidence] = {}
         self.spread = prior.of_trials
         """Between trials, standard deviation of the logarithm."""
@@ -137,7 +145,7 @@ class Evidence:
         steps = tuple(paces[where].steps for where in wheres)
         return TrialEvidence(wheres, steps, tuple(self._logs_of(wheres, paces)), self._inverse_of(steps))
 
-    def _inverse_of(self, steps: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+    def _inverse_of(self, steps: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
         """Of diag(noise) + spread^2, written out: most trials ran on one machine, or two."""
         prior, own = self.prior, self.spread**2
         if len(steps) == 1:
@@ -182,7 +190,7 @@ class ReportsSoFar:
         self.evidence = evidence
         self._settled_read = 0
         self._running: dict[JobId, tuple[SegmentId, int]] = {}
-        self._waiting: dict[JobId, int] = {}
+        self._waiting: dict[JobId, float] = {}
 
     def read_on(self, view: RunView) -> None:
         """A pace grows while a segment is open, with every step, and is kept when it closes. The job then waits, or has

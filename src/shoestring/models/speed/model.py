@@ -20,6 +20,7 @@ from functools import cached_property
 from statistics import fmean, pstdev
 
 from shoestring.kernel.records import Pace, Where
+from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
 from shoestring.models.speed.evidence import Evidence, ReportsSoFar, TrialEvidence
@@ -39,7 +40,11 @@ def learned_speeds(view: RunView, prior: SpeedPrior = USUAL, listings: tuple[Lis
     """The speed model from the reports of a run so far; with `listings`, of what ran on those alone."""
     reports = view.memo(
         ("speeds", prior, listings),
-        lambda: ReportsSoFar(Evidence(view.spec.listings if listings is None else listings, prior, view.spec.slots)),
+        lambda: ReportsSoFar(
+            Evidence(
+                view.spec.listings if listings is None else listings, prior, view.spec.slots, _estimated_s(view.spec)
+            )
+        ),
     )
     reports.read_on(view)
     models: dict[object, SpeedModel] = view.memo("speed models", dict)
@@ -47,6 +52,11 @@ def learned_speeds(view: RunView, prior: SpeedPrior = USUAL, listings: tuple[Lis
     if known is None or known.version != reports.evidence.version:
         known = models[prior, listings] = SpeedModel(reports.evidence)
     return known
+
+
+def _estimated_s(spec: RunSpec) -> float | None:
+    """A step of a job of a bag by the user's estimate of the whole job, on one slot of four CPUs."""
+    return spec.job_takes_s / spec.max_steps if spec.job_takes_s else None
 
 
 class SpeedModel:
@@ -88,6 +98,11 @@ class SpeedModel:
     def trials(self) -> Mapping[JobId, TrialEvidence]:
         """Those that have reported a step."""
         return self._evidence.trials
+
+    @property
+    def estimated(self) -> bool:
+        """Has the user said how long a job takes?"""
+        return self._evidence.estimated
 
     @property
     def wheres(self) -> Iterable[Where]:
@@ -173,6 +188,8 @@ class SpeedModel:
     def _guess(self, listing: Listing, slots: int) -> StepTime:
         """Before any trial was timed. The guess is the expected value, whatever its variance."""
         prior = self._prior
+        if self.estimated:
+            return StepTime(self._evidence.guess_s(listing, slots), 0.0)
         larger = math.log(size_of(listing, 1)) - self._evidence.middle
         wider = math.log(slots / self._evidence.worker)
         log_sd = math.hypot(

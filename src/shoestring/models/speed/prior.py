@@ -15,6 +15,8 @@ CORE_GAIN = 0.7
 study would go to the largest machines before any has been timed."""
 SLOT_GAIN = 0.8
 """Of more slots: data-parallel training loses a little to communication at every doubling."""
+ESTIMATED_ON_CPUS = 4.0
+"""The CPUs of a slot for which users estimate how long a job takes."""
 CPUS_PER_GPU = 16.0
 """A guess, as good as any: machines of both kinds are seldom compared before one of each was observed."""
 

@@ -118,5 +118,7 @@ def _remedy(state: RunView, job: Job) -> str:
 
 
 def _step_s(state: RunView, job: Job) -> float:
-    """A step of it where it was slowest: it may run there again."""
-    return max((pace.seconds / pace.steps for pace in state.paces(job).values()), default=0.0)
+    """A step of it where it was slowest: it may run there again. A job of a bag that reports none saves at any time."""
+    if state.spec.until_exit and not job.step:
+        return 0.0
+    return max((pace.seconds / pace.steps for pace in state.reported_paces(job).values()), default=0.0)

@@ -17,6 +17,8 @@ class SimSegment(msgspec.Struct, kw_only=True):
     order: d.StartSegment
     step: int
     until_step: int
+    exits: bool
+    """Its code ends there by itself, whatever its target step."""
     step_s: float
     save_s: float
     curve: Curve
@@ -71,13 +73,13 @@ def follow_up(segment: SimSegment, now: float) -> Literal["step", "save", "hang"
     """At a step boundary: train the next step, save, or end (and with which cause)."""
     order = segment.order
     begun_from = 0 if order.resume_from is None else order.resume_from.step
-    reached = segment.step >= order.until_step
+    reached = segment.step >= segment.until_step
     worth_saving = segment.saves and segment.step > max(begun_from, segment.saved_step)
     if worth_saving and (reached or segment.halting or segment.save_requested or now >= segment.save_at):
         return "save"
     segment.save_requested = False
     if reached:
-        return "reached"
+        return "completed" if segment.exits else "reached"
     if segment.halting:
         return "halted"
     if segment.trouble is not None:

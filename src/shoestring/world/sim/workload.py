@@ -45,6 +45,8 @@ class Workload:
     on_fraction: Callable[[float], Workload] | None = None
     """The same trials on a data fraction. Without it their steps take that share of the time, and they report the same
     metrics as on all of the data."""
+    steps: Callable[[Config], int] | None = None
+    """Code that ends by itself, as that of a job of a bag does: after how many steps. None: at its target step."""
     snapshots: Callable[[Config], Sequence[SnapshotAt]] | None = None
     """The snapshots of smaller data fractions that a trial can report; it reports those the run requests."""
 

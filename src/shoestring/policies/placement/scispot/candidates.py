@@ -14,6 +14,7 @@ from shoestring.models.speed.job_length import JobLengths, work_left_s
 from shoestring.models.speed.latencies import learned_latencies
 from shoestring.models.speed.model import SpeedModel
 from shoestring.models.speed.prior import StepTime
+from shoestring.models.speed.progress import steps_left
 from shoestring.policies.placement.named_machines import whole_slots
 from shoestring.policies.placement.renting.facts import is_for_sale
 
@@ -93,7 +94,7 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
 
 def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Sequence[Place]) -> list[Candidate]:
     """Empty until a job has been timed somewhere."""
-    lengths, steps, found = JobLengths.of(state), steps_left(job), []
+    lengths, steps, found = JobLengths.of(state), steps_to_do(state, job), []
     free_after_s, hopes = _free_after_s(state), _hopes(lengths.speeds, where)
     for place in where:
         step = lengths.step_time(place.listing, place.slots)
@@ -121,8 +122,10 @@ def _hopes(speeds: SpeedModel, where: Iterable[Place]) -> dict[Where, float]:
     }
 
 
-def steps_left(job: Job) -> int:
-    return max(1, job.until_step - job.saved_step)
+def steps_to_do(state: RunView, job: Job) -> float:
+    """From its latest checkpoint on."""
+    left = steps_left(state, job, job.saved_step)
+    return left if state.spec.until_exit else max(1, left)
 
 
 def jobs_left(state: RunView) -> int:

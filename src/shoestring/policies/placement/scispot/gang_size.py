@@ -28,7 +28,7 @@ from shoestring.policies.placement.scispot.candidates import (
     candidates,
     chosen_place,
     places,
-    steps_left,
+    steps_to_do,
 )
 from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, by_price, in_order, running_on
 from shoestring.policies.placement.scispot.supply import Supply
@@ -72,16 +72,16 @@ class _Choices:
         self._places = places(state, counts)
         self._supply = Supply.of(state)
         self._tried = running_on(state)
-        self._found: dict[int, list[Candidate]] = {}
+        self._found: dict[float, list[Candidate]] = {}
         """By the steps that a job has left: most have all of theirs."""
-        self._ordered: dict[int, list[tuple[Candidate, str]]] = {}
+        self._ordered: dict[float, list[tuple[Candidate, str]]] = {}
         """The same, best first, until a job tries an untried place."""
-        self._choices: dict[tuple[int, Offer | None, int], Choice | None] = {}
+        self._choices: dict[tuple[float, Offer | None, int], Choice | None] = {}
         """Hundreds of waiting jobs are alike: their choices are the same until one of them claims or tries
         something."""
 
     def choose(self, job: Job) -> Choice | None:
-        key = steps_left(job), job.offer, job.slots
+        key = steps_to_do(self._state, job), job.offer, job.slots
         if key not in self._choices:
             self._choices[key] = self._choice(job)
         choice = self._choices[key]
@@ -131,13 +131,13 @@ class _Choices:
         return next((pair for pair in ordered if self._possible(pair[0])), ordered[0] if ordered else None)
 
     def _candidates(self, job: Job) -> list[Candidate]:
-        steps = steps_left(job)
+        steps = steps_to_do(self._state, job)
         if steps not in self._found:
             self._found[steps] = candidates(self._state, self._lifetimes, job, self._places)
         return self._found[steps]
 
     def _in_order(self, job: Job, found: list[Candidate]) -> list[tuple[Candidate, str]]:
-        steps = steps_left(job)
+        steps = steps_to_do(self._state, job)
         if steps not in self._ordered:
             self._ordered[steps] = in_order(self._state, found, self._tried)
         return self._ordered[steps]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from shoestring.models.speed.progress import steps_done
 from shoestring.policies.placement.slack.baselines import greedy, uniform_progress
 from shoestring.policies.placement.slack.dynamic_program import SlackTable
 from shoestring.policies.placement.slack.guarantee import (
@@ -109,5 +110,5 @@ def choice_by(rule: Rule, context: SlackContext, trial_slack: TrialSlack, market
 def _done_s(context: SlackContext, trial_slack: TrialSlack) -> float:
     """Work of the study so far, per trial that can run at once: what the schedule is compared with."""
     state = context.state
-    steps = sum(job.step for job in state.jobs.values())
+    steps = sum(steps_done(state, job) for job in state.jobs.values())
     return steps * trial_slack.seconds_per_step / min(state.places, max(1, len(state.jobs)))

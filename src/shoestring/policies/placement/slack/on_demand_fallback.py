@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Job, Where
 from shoestring.kernel.types import Listing
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.progress import step_size
 from shoestring.policies.placement.on_demand import on_demand_offers
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
@@ -35,7 +36,7 @@ class _Candidate:
 
 
 def on_demand_fallback(
-    speeds: SlackSpeeds, state: RunView, job: Job, known: Mapping[Where, float], wanted: Sequence[tuple[int, float]]
+    speeds: SlackSpeeds, state: RunView, job: Job, known: Mapping[Where, float], wanted: Sequence[tuple[float, float]]
 ) -> OnDemandFallback:
     """`wanted`: steps that should be done, and the seconds there are for them; where no machine can, fewer steps.
 
@@ -46,7 +47,8 @@ def on_demand_fallback(
     if not found:
         return OnDemandFallback([], slowest_s, 0.0)
     for steps, room_s in wanted:
-        in_time = [x for x in found if (steps + 1) * x.safe_s <= room_s]  # a save waits for the end of a step
+        # A save waits for the end of a step.
+        in_time = [x for x in found if (steps + step_size(state)) * x.safe_s <= room_s]
         if in_time:
             best = min(in_time, key=lambda x: (not x.timed, x.usd_per_step))
             break

@@ -12,6 +12,7 @@ from shoestring.kernel.records import Job, Segment
 from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.models.speed.latencies import slowest_latencies
+from shoestring.models.speed.progress import step_size, steps_left
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, Switching
@@ -104,7 +105,8 @@ def work_at_most_s(context: SlackContext, job: Job) -> float | None:
         return None
     rounds = rounds_at_most(context.state)
     # A save waits for the end of a step, before and after a move.
-    steps = max(0, job.until_step - job.saved_step) + rounds * context.state.spec.max_steps + 2
+    steps = steps_left(context.state, job, job.saved_step) + rounds * context.state.spec.max_steps
+    steps += 2 * step_size(context.state)
     return steps * max(known.values()) + rounds * SETUP_S
 
 
@@ -121,8 +123,8 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
         return None
     segment = None if job.segment is None else state.segments[job.segment]
     step = job.saved_step if segment is None else max(segment.step, job.saved_step)
-    steps, time_left_s = max(0, job.until_step - step), context.time_left_s
-    undone, behind = steps + max(0, step - job.saved_step), context.queued.get(job.id, NONE_BEHIND)
+    steps, time_left_s = steps_left(state, job, step), context.time_left_s
+    undone, behind = steps_left(state, job, job.saved_step), context.queued.get(job.id, NONE_BEHIND)
     switching = context.switching
     starts_s = behind.starts * switching.restore_s  # the machine is up: what each of them takes to start
     room_s = time_left_s - switching.setup_s - switching.save_s
@@ -137,11 +139,11 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
     return TrialSlack(
         step_s,
         # A segment saves and stops between two steps, so a save waits for one.
-        replace(switching, save_s=switching.save_s + step_s),
+        replace(switching, save_s=switching.save_s + step_size(state) * step_s),
         Situation(
             time_left_s=time_left_s,
             work_left_s=steps * step_s + queue_s,
-            unsaved_s=max(0, step - job.saved_step) * step_s,
+            unsaved_s=max(0, undone - steps) * step_s,
             here=_held(state, segment),
             starting=segment is not None and segment.running_since is None,
         ),

@@ -10,9 +10,9 @@ from heapq import heapify, heapreplace
 from itertools import islice
 from typing import NamedTuple
 
-from shoestring.kernel.records import Job
 from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.progress import steps_left
 
 MOST_ROUNDS = 4
 """This many trials per place are queued one by one; the rest of a longer queue is shared equally."""
@@ -28,7 +28,7 @@ def rounds_at_most(state: RunView) -> int:
 class Behind(NamedTuple):
     """What queues behind a trial, and must still be in time."""
 
-    steps: int = 0
+    steps: float = 0
     starts: int = 0
 
 
@@ -41,13 +41,14 @@ def queued_behind(state: RunView) -> dict[JobId, Behind]:
     if not rounds_at_most(state):
         return {}
     running = ((state.jobs[segment.job], segment.step) for segment in state.segments.values())
-    placed = [(max(0, job.until_step - step), job.id) for job, step in running]
+    placed = [(steps_left(state, job, step), job.id) for job, step in running]
     waiting = [state.jobs[job] for job in islice(state.waiting, (MOST_ROUNDS + 1) * places)]
     empty = max(0, places - len(placed))
-    placed += [(_steps_left(job), job.id) for job in waiting[:empty]]
+    placed += [(steps_left(state, job, job.saved_step), job.id) for job in waiting[:empty]]
     unseen = len(state.waiting) - len(waiting) + _yet_to_be_added(state)
     one_by_one = min(unseen, MOST_ROUNDS * places)
-    queue = [*map(_steps_left, waiting[empty:]), *[spec.max_steps] * one_by_one]
+    queue = [steps_left(state, job, job.saved_step) for job in waiting[empty:]]
+    queue += [spec.max_steps] * one_by_one
     later = (unseen - one_by_one) // places
     behind = {job: Behind(later * spec.max_steps, later) for _, job in placed}
     heapify(placed)
@@ -61,7 +62,3 @@ def queued_behind(state: RunView) -> dict[JobId, Behind]:
 
 def _yet_to_be_added(state: RunView) -> int:
     return max(0, max(state.spec.trials, len(state.spec.given)) - len(state.jobs))
-
-
-def _steps_left(job: Job) -> int:
-    return max(0, job.until_step - job.saved_step)

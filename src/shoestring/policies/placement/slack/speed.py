@@ -24,8 +24,12 @@ class SlackSpeeds:
 
     def known(self, job: Job) -> Mapping[Where, float]:
         """Seconds per step by where it was timed, on as many slots as it has now. A trial without a pace of its own is
-        expected to be like others; empty until a step of the study has been timed."""
-        paces = own_paces(self._state, job) or {where: self.of_any_trial(where) for where in self._model.wheres}
+        expected to be like others; empty until a step of the study has been timed, unless the user has said how long a
+        job takes."""
+        wheres = self._model.wheres
+        if self._model.estimated and not self._model.trials:
+            wheres = [(machine, job.slots) for machine in self._listings]
+        paces = own_paces(self._state, job) or {where: self.of_any_trial(where) for where in wheres}
         as_wide = {where: pace for where, pace in paces.items() if where[1] == job.slots}
         return as_wide or {
             (machine, job.slots): self.seconds_per_step({(machine, slots): pace}, self._listings[machine], job.slots)

@@ -21,6 +21,7 @@ from shoestring.kernel.records import Lease
 from shoestring.kernel.types import LeaseId
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
+from shoestring.models.speed.progress import reports_left
 from shoestring.policies.placement.renting.facts import free_usd
 from shoestring.units import show_duration
 
@@ -96,7 +97,8 @@ def _leave(state: RunView, lease: Lease, stay: Stay) -> Iterator[d.Decision]:
         (segment,) = segments
         pace = segment.pace
         step_s = pace.seconds / pace.steps if pace.steps else math.inf
-        left_s = (segment.until_step - segment.step) * step_s
+        left = segment.until_step - segment.step
+        left_s = step_s * (reports_left(state, segment.step) if state.spec.until_exit else left)
         if left_s <= stay.done_soon_s:
             again_s = max(left_s, 1.0)
         elif pace.steps and not segment.halting and segment.id not in state.draining:

@@ -77,12 +77,13 @@ def run_all(
 
 
 def run_to_max_steps(state: RunView, job: JobId, sample: SampledConfig, which: str) -> Iterator[d.Decision]:
-    """A new job, to max_steps."""
+    """A new job, to max_steps; of a bag, until its code ends."""
     spec = state.spec
+    to_the_end = f"to max_steps ({spec.max_steps}): no trial is pruned"
     yield d.AddJob(job=job, config=sample.config, why=f"trial {which}, {sample.origin}")
     yield d.RunJob(
         job=job,
         until_step=spec.max_steps,
         slots=spec.slots,
-        why=f"to max_steps ({spec.max_steps}): no trial is pruned",
+        why="until its code ends" if spec.until_exit else to_the_end,
     )
