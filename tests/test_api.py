@@ -101,6 +101,33 @@ def test_a_bag_runs_every_combination() -> None:
     assert [row.status for row in bag.trials] == ["finished"] * 6
 
 
+def test_a_function_of_a_bag_is_done_when_it_returns() -> None:
+    done: list[int] = []
+
+    def converge(job: ss.Trial) -> None:
+        for step in job.steps():
+            job.report(energy=-float(step))
+            if step == 2 + job["k"]:
+                break
+        done.append(job["k"])
+
+    bag = ss.run_bag(converge, over={"k": [1, 2, 3]}, on="inline", name="converge")
+    assert done == [1, 2, 3]
+    assert [(row["status"], row["energy"]) for row in bag.results] == [("finished", -2.0 - k) for k in (1, 2, 3)]
+
+
+def test_max_steps_of_a_bag_bounds_the_loop_of_a_function_and_not_its_reports() -> None:
+    def work(job: ss.Trial) -> None:
+        for step in job.steps():
+            job.report(loss=float(step))
+        for step in (4, 5, 6):
+            job.report(step=step, loss=float(step))
+
+    bag = ss.run_bag(work, over={"k": [1]}, max_steps=3, on="inline", name="scaled")
+    assert [(row["status"], row["loss"]) for row in bag.results] == [("finished", 6.0)]
+    assert [job.step for job in bag.state.jobs.values()] == [6]
+
+
 # -- going on ----------------------------------------------------------------------------------------------------------
 def test_an_interrupted_run_is_resumed_by_the_same_call() -> None:
     calls: list[int] = []

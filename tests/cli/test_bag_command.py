@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,6 +44,43 @@ def test_all_combinations_run_and_come_back_as_a_table(prompt: Prompt) -> None:
     assert again.exit_code == 0
     assert "sums is over" in again.output
     refused(prompt(*words, "more"), "another run named 'sums'", "--fresh")
+
+
+PROGRESS = """for i in 1 2 3; do echo "{\\"step\\": $i, \\"energy\\": -$i}"; sleep 0.2; done; touch done-$1\n"""
+
+
+def test_jobs_that_print_progress_run_to_their_own_end(prompt: Prompt) -> None:
+    prompt.write("prog.sh", PROGRESS)
+    result = prompt("bag", "--over", "k=1..2", "--", "bash", "prog.sh", "{k}")
+    assert result.exit_code == 0, result.output
+    assert "2 of 2 jobs finished" in result.output
+    assert sorted(path.name for path in Path().glob("done-*")) == ["done-1", "done-2"]
+    assert [(row["status"], row["energy"]) for row in results(prompt, "prog")] == [("finished", "-3.0")] * 2
+
+
+def test_max_steps_only_scales_the_progress_of_a_bag(prompt: Prompt) -> None:
+    prompt.write("prog.sh", PROGRESS)
+    result = prompt("bag", "--over", "k=1", "--max-steps", "2", "--", "bash", "prog.sh", "{k}")
+    assert result.exit_code == 0, result.output
+    assert Path("done-1").exists()
+    assert results(prompt, "prog")[0]["energy"] == "-3.0"
+
+
+def test_a_half_way_bag_that_recorded_a_max_steps_of_1_resumes_and_its_jobs_run_to_their_end(prompt: Prompt) -> None:
+    """As those of version 0.1 did, whether it was given or not."""
+    script = prompt.write("gated.sh", "while [ $1 = 2 ] && [ ! -e go ]; do sleep 0.05; done\n" + PROGRESS)
+    words = ["--over", "k=1,2", "--slots", "1", "--", "bash", script, "{k}"]
+    running = started("--max-steps", "1", *words)
+    bag = Study.in_folder(RunFolder(Path(".shoestring/slow")))
+    until(lambda: _told(bag, lambda: bag.state.by_status["finished"] >= 1))
+    running.send_signal(signal.SIGINT)
+    running.wait()
+    Path("go").touch()
+    result = prompt("bag", "--name", "slow", *words)
+    assert result.exit_code == 0, result.output
+    assert "2 of 2 jobs finished" in result.output
+    assert Path("done-2").exists()
+    refused(prompt("bag", "--name", "slow", "--max-steps", "2", *words), "max_steps (was 1, now 2)")
 
 
 def test_options_after_the_program_belong_to_the_program(prompt: Prompt) -> None:
@@ -119,6 +157,7 @@ def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
         (["--over", "a=1", "--", "no-such-program"], "there is no program"),
         (["--over", "a=1", "--simulate", "--job-takes", "soon", "--", "echo"], "job_takes='soon'"),
         (["--over", "a=1", "--market", "modern", "--", "echo"], "no budget is given"),
+        (["--over", "a=1", "--recipe", "asha", "--", "echo"], "compares trials, but the run has no metric"),
     ],
 )
 def test_an_impossible_bag_gets_a_message(prompt: Prompt, words: list[str], said: str) -> None:

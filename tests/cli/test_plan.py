@@ -144,3 +144,29 @@ def test_bad_input_gets_a_message(prompt: Prompt, spec: str) -> None:
 
 def test_a_recipe_without_a_plan_has_none() -> None:
     assert plan_of(SPEC, usual_prices(SPEC.listings), 0.0) is None
+
+
+# -- bags --------------------------------------------------------------------------------------------------------------
+BAG_FILE = """
+command: sleep 0.3
+over: {k: [1, 2, 3, 4]}
+budget: 9
+deadline: 2d
+"""
+
+
+def test_a_bag_is_planned_by_what_a_job_takes_and_then_by_those_that_finished(prompt: Prompt) -> None:
+    file = prompt.write("naps.yaml", BAG_FILE)
+    short, long = (planned(prompt, file, "--job-takes", takes) for takes in ("10m", "5h"))
+    assert short["rests_on"]["speed"] == "a job takes 10m on four cores, as given"
+    assert 10 * short["recipes"][0]["done_s"]["p50"] < long["recipes"][0]["done_s"]["p50"]
+    assert "give --job-takes" in planned(prompt, file)["rests_on"]["speed"]
+    assert "curves" not in short["rests_on"]
+    assert prompt("run", file).exit_code == 0
+    known = planned(prompt, file, "--job-takes", "5h")
+    assert "as the 4 that finished in naps; --job-takes counts only until one has" in known["rests_on"]["speed"]
+    assert known["recipes"][0]["done_s"]["p50"] < short["recipes"][0]["done_s"]["p50"]
+
+
+def test_only_jobs_of_a_bag_take_a_time(prompt: Prompt, spec: str) -> None:
+    refused(prompt("plan", spec, "--job-takes", "1h"), "job_takes='1h'", "--seconds-per-step")

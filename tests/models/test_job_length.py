@@ -144,3 +144,89 @@ def test_the_spread_between_jobs_is_pooled_over_machines() -> None:
     seen = JobLengths.of(run.view).step_time(SMALL, 2)
     assert seen is not None
     assert seen.log_sd < 0.2
+
+
+# -- jobs that end by themselves ---------------------------------------------------------------------------------------
+OPEN_ENDED = replace(SPEC, kind="bag", metric=None, max_steps=1, open_ended=True)
+
+
+def ended(run: Story, job: str, *, reports: int, at: float) -> None:
+    """A job that runs now reports so many steps, and ends by itself."""
+    segment = run.state.jobs[job].segment
+    for step in range(1, reports + 1):
+        run.happened(replace(run.report(job, step, 0.0), at=run.state.now + 1.0))
+    run.happened(e.SegmentEnded(at=at, segment=segment, step=reports, cause="completed"))
+
+
+@pytest.mark.parametrize("reports", [0, 1, 7])
+def test_a_job_of_a_bag_is_as_long_as_it_ran_however_often_it_reports(reports: int) -> None:
+    run = story(Cheapest(), lease="l0", job="j0", running_since=10.0, spec=OPEN_ENDED)
+    assert run.view.paces(run.state.jobs["j0"]) == {}
+    ended(run, "j0", reports=reports, at=310.0)
+    assert run.state.jobs["j0"].status == "finished"
+    (pace,) = run.view.paces(run.state.jobs["j0"]).values()
+    assert pace.seconds / pace.steps == pytest.approx(300.0)
+
+
+def test_of_a_job_that_ran_in_two_places_each_part_counts_by_its_steps() -> None:
+    """Thirty steps are lost with the machine and done again: that does not make the job longer."""
+    run = story(Cheapest(), lease="l0", job="j0", running_since=0.0, spec=OPEN_ENDED)
+    run.happened(replace(run.report("j0", 40, 0.0), at=400.0))
+    run.happened(replace(run.save("j0", 10), at=400.0))
+    run.happened(e.SegmentEnded(at=400.0, segment="s0", step=40, cause="lost"))
+    assert run.state.jobs["j0"].step == 10
+    run.start("s1", "j0", "l0", running_since=500.0)
+    run.happened(replace(run.report("j0", 90, 0.0), at=1300.0))
+    run.happened(e.SegmentEnded(at=1400.0, segment="s1", step=100, cause="completed"))
+    (pace,) = run.view.paces(run.state.jobs["j0"]).values()
+    assert pace.seconds / pace.steps == pytest.approx(1000.0, rel=0.01)
+
+
+def test_a_resumed_job_that_never_said_how_far_it_was_tells_nothing_about_the_length() -> None:
+    run = story(Cheapest(), lease="l0", job="j0", running_since=0.0, spec=OPEN_ENDED)
+    run.happened(replace(run.save("j0", 0), at=400.0))
+    run.happened(e.SegmentEnded(at=400.0, segment="s0", step=0, cause="halted"))
+    run.start("s1", "j0", "l0", running_since=500.0)
+    run.happened(e.SegmentEnded(at=600.0, segment="s1", step=0, cause="completed"))
+    assert run.state.jobs["j0"].status == "finished"
+    assert run.view.paces(run.state.jobs["j0"]) == {}
+
+
+def test_finished_jobs_tell_how_far_a_running_one_is() -> None:
+    run = story(Cheapest(), lease="l0", job="j0", running_since=0.0, spec=OPEN_ENDED)
+    listing = SPEC.listings[0]
+    assert work_left_s(run.view, "j0", listing, 1) is None
+    ended(run, "j0", reports=10, at=1000.0)
+    run.add("j1", until_step=1)
+    run.start("s1", "j1", "l0", running_since=1000.0)
+    expected_s = JobLengths.of(run.view).step_time(listing, 1).expected_s
+    run.happened(replace(run.report("j1", 4, 0.0), at=1400.0))
+    assert work_left_s(run.view, "j1", listing, 1) == pytest.approx(0.6 * expected_s)
+    run.happened(replace(run.report("j1", 14, 0.0), at=2400.0))
+    assert work_left_s(run.view, "j1", listing, 1) == pytest.approx(0.1 * expected_s), "longer than any before it"
+    assert run.state.jobs["j1"].status == "running"
+
+
+def test_until_a_job_has_finished_the_estimate_of_the_user_counts() -> None:
+    run = story(Cheapest(), lease="l0", job="j0", running_since=0.0, spec=replace(OPEN_ENDED, job_takes_s=7200.0))
+    listing = SPEC.listings[0]
+    on_four = 7200.0 * (4 / (listing.vcpus / listing.slots)) ** 0.7
+    assert work_left_s(run.view, "j0", listing, 1) == pytest.approx(on_four)
+    assert JobLengths.of(run.view).step_time(listing, 1) is None, "nothing has been measured"
+    run.happened(e.TimerFired(at=1000.0, name="tick"))
+    assert work_left_s(run.view, "j0", listing, 1) == pytest.approx(on_four - 1000.0)
+    ended(run, "j0", reports=0, at=1200.0)
+    run.add("j1", until_step=1)
+    assert work_left_s(run.view, "j1", listing, 1) == pytest.approx(1200.0, rel=0.4)
+
+
+def test_max_steps_of_a_bag_scales_the_progress_of_its_first_jobs() -> None:
+    run = story(
+        Cheapest(), lease="l0", job="j0", running_since=0.0, spec=replace(OPEN_ENDED, max_steps=10, open_ended=False)
+    )
+    run.happened(replace(run.report("j0", 4, 0.0), at=400.0))
+    left_s = work_left_s(run.view, "j0", SPEC.listings[0], 1)
+    assert left_s == pytest.approx(600.0, rel=0.4)
+    ended(run, "j0", reports=20, at=2000.0)
+    assert run.state.jobs["j0"].status == "finished", "whatever max_steps is"
+    assert sum(pace.steps for pace in run.view.paces(run.state.jobs["j0"]).values()) == pytest.approx(10)

@@ -260,3 +260,15 @@ def test_runs_started_without_the_service_are_shown_and_left_alone(shared: Servi
     with pytest.raises(ServiceError, match="was not submitted here"):
         shared.client().cancel("theirs")
     assert "theirs" in [run["id"] for run in shared.client().list()]
+
+
+def test_jobs_of_a_submitted_bag_that_print_progress_run_to_their_own_end(serving: Serving) -> None:
+    job = """import sys; [print('{"energy": -%d}' % i) for i in (1, 2, 3)]; open("ended-" + sys.argv[1], "w")"""
+    client = serving.client()
+    client.submit(
+        {"name": "prints", "command": [sys.executable, "-c", job, "{x}"], "over": {"x": [1, 2]}, "job_takes": "1m"}
+    )
+    over = client.wait("prints", timeout_s=PATIENCE_S)
+    assert over["progress"]["by_status"] == {"finished": 2}
+    assert [row["metrics"]["energy"] for row in client.results("prints")] == [-3.0, -3.0]
+    assert sorted(path.name for path in serving.folder.glob("ended-*")) == ["ended-1", "ended-2"]

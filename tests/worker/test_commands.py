@@ -344,3 +344,57 @@ def test_a_command_in_a_worker_resumes_from_its_checkpoint(worker, tmp_path):
     assert (ended.cause, ended.step, worker.steps()) == ("reached", 3, [3])
     assert json.loads((worker.folder / "params.json").read_text()) == {"lr": 0.5}
     assert os.path.exists(worker.folder / "log.txt")
+
+
+# -- jobs of a bag -----------------------------------------------------------------------------------------------------
+def test_a_job_of_a_bag_is_done_when_it_exits_whatever_it_reports(run):
+    outcome = run(REPORTING + "    open('done', 'w')", until_step=None, metric=None)
+    assert outcome == ("completed", 3, "")
+    assert run.host.reports == [(1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"loss": 1 / 3})]
+    assert (run.log.parent / "done").exists()
+
+
+def test_only_exit_0_finishes_a_job_of_a_bag(run):
+    outcome = run(REPORTING + "    import sys; sys.exit('out of grid points')", until_step=None, metric=None)
+    assert outcome == ("failed", 3, "out of grid points")
+
+
+def test_in_a_bag_an_object_of_numbers_is_a_report_and_one_with_texts_is_output(run):
+    outcome = run(
+        """
+        print('{"energy": -3.2}')
+        print('{"energy": -3.4, "pressure": 1}')
+        print('{"ts": 1700000000.5, "level": "info"}')
+        print('{"converged": true}')
+        print('{}')
+        print('{"step": 7, "energy": -3.5, "phase": "nvt"}')
+        print('{"energy": -3.6}')
+        """,
+        until_step=None,
+        metric=None,
+    )
+    assert outcome == ("completed", 8, "")
+    assert run.host.reports == [
+        (1, {"energy": -3.2}),
+        (2, {"energy": -3.4, "pressure": 1.0}),
+        (7, {"energy": -3.5}),
+        (8, {"energy": -3.6}),
+    ]
+    assert (run.log.parent / "files" / "last_line.txt").read_text() == "{}"
+
+
+def test_a_job_of_a_bag_that_was_told_to_leave_is_not_finished_even_if_it_exits_with_0(run):
+    leaves = """
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        print('{"step": 1, "energy": 0}', flush=True)
+        time.sleep(600)
+    """
+    assert run(leaves, until_step=None, metric=None, leave_after=1) == ("halted", 1, "")
+
+
+def test_a_program_learns_its_target_step_and_in_an_open_ended_bag_that_there_is_none(run):
+    show = """import os; print('{"step": 3, "loss": 1}'); print(repr(os.environ["SHOESTRING_UNTIL_STEP"]))"""
+    run(show)
+    run(show, until_step=None)
+    assert [line for line in run.log.read_text().splitlines() if "step" not in line] == ["'3'", "''"]

@@ -136,3 +136,14 @@ def test_all_number_types_and_nothing_else_are_metrics():
 def test_a_report_without_metrics_is_an_error(make):
     with pytest.raises(ReportError, match="names no metric"):
         make().report()
+
+
+def test_without_a_target_the_code_ends_its_steps_itself(make, host):
+    trial = make(until_step=None)
+    for step in trial.steps():
+        trial.report(loss=1.0 / step)
+        if step == 4:
+            break
+    trial.close()
+    assert [step for step, _ in host.calls] == [1, 2, 3, 4]
+    assert (trial.step, trial.left, repr(trial)) == (4, False, "Trial(j12: lr=0.1, width=32; step 4)")

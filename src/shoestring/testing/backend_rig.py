@@ -92,6 +92,8 @@ class Rig:
     provider: ScriptedProvider
     clock: RunClock
     deadman_s: float = 60.0
+    bag: bool = False
+    """Jobs of a bag without `max_steps`."""
 
     @property
     def code(self) -> Code:
@@ -111,6 +113,8 @@ class Rig:
             store=self.store,
             clock=self.clock,
             metric="loss",
+            until_exit=self.bag,
+            open_ended=self.bag,
             deadman_s=self.deadman_s,
         )
 

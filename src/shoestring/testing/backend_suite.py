@@ -89,6 +89,20 @@ class BackendSuite(GangLaws):
         assert kinds.index(SegmentStarted) < kinds.index(JobReported) < kinds.index(CheckpointSaved)
         self.finish(observed)
 
+    def test_a_job_of_a_bag_runs_until_its_code_ends(self, tmp_path: Path) -> None:
+        rig = self.rig(tmp_path, "five_steps")
+        rig.bag = True
+        observed = ObservedEvents(self.make(rig), rig)
+        observed.rent()
+        observed.start(until_step=1)
+        ended = observed.wait_for(SegmentEnded)
+        assert (ended.cause, ended.step, ended.detail) == ("completed", 5, "")
+        assert observed.steps() == [1, 2, 3, 4, 5]
+        assert [saved.step for saved in observed.seen(CheckpointSaved)] == [1], (
+            "the first: none is known to be the last"
+        )
+        self.finish(observed)
+
     def test_a_job_resumes_from_its_checkpoint(self, tmp_path: Path) -> None:
         observed = self.observe(tmp_path)
         observed.rent()

@@ -38,9 +38,11 @@ def reports_left(view: RunView, step: int) -> float:
 
 
 def step_size(view: RunView) -> float:
-    """One reported step, in steps of `max_steps`: what a save waits for."""
-    last = last_step(view) if view.spec.until_exit else None
-    return 1 if last is None else view.spec.max_steps / last
+    """One reported step, in steps of `max_steps`: what a save waits for. 0 while no job of a bag is known to report."""
+    if not view.spec.until_exit:
+        return 1
+    last = last_step(view)
+    return 0.0 if last is None else view.spec.max_steps / last
 
 
 def last_step(view: RunView) -> float | None:

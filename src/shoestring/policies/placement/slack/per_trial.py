@@ -138,8 +138,7 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
         queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
     return TrialSlack(
         step_s,
-        # A segment saves and stops between two steps, so a save waits for one.
-        replace(switching, save_s=switching.save_s + step_size(state) * step_s),
+        replace(switching, save_s=switching.save_s + _to_stop_s(state, step_s)),
         Situation(
             time_left_s=time_left_s,
             work_left_s=steps * step_s + queue_s,
@@ -151,6 +150,12 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
         on_demand_usd_per_hour=fallback.usd_per_hour,
         hopeless=time_left_s < HOPELESS_SHARE * steps * step_s,
     )
+
+
+def _to_stop_s(state: RunView, step_s: float) -> float:
+    """A segment saves and stops between two steps, so a save waits for one. Where none is reported, code that does not
+    stop is killed once the grace of a halt is over."""
+    return step_size(state) * step_s or state.spec.slice_s
 
 
 def _held(state: RunView, segment: Segment | None) -> MachineChoice:
