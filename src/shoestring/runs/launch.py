@@ -71,6 +71,8 @@ def launch(request: RunRequest) -> Study:
         say(f"{spec.name} is over ({study.state.ending}); these are its results.{hint} --fresh runs it again.")
         return study
     say(f"resuming {spec.name}, in {folder.path}")
+    if spec.job_takes_s and spec.job_takes_s != study.spec.job_takes_s:
+        say(f"{spec.name} keeps the estimate of its jobs' length that it began with: --job-takes changes nothing")
     site = msgspec.structs.replace(read_site(folder), folder=str(request.folder))
     if find_place(site.on).name == request.place.name:  # a cluster may have another address by now
         site = msgspec.structs.replace(site, on=request.place.on)
