@@ -98,7 +98,7 @@ def run_bag(
 ) -> Bag:
     """Run a job for every combination in `over`, every configuration in `given`, or every row of the file `table`.
 
-    `bag.results` has a row for each job. `more` is any other field of a spec file: recipe, slots, time_limit, ...
+    `bag.results` has a row for each job. `more` is any other field of a spec file: recipe, slots, job_takes, ...
     """
     stop_if_importing()
     from shoestring.runs.launch import begin
