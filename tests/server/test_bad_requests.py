@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoestring.server.limits import HEAD_TIMEOUT_S, MAX_BODY_BYTES
+from shoestring.server.tokens import FILE
 from shoestring.testing.slowness import PATIENCE_S
 from tests.server.serving import Serving
 
@@ -77,6 +78,14 @@ def test_impossible_specs_get_the_same_message_as_on_the_command_line(
     assert any(word in answer["error"] for word in words.split("|")), answer
 
 
+def test_a_run_cannot_have_the_name_of_a_file_of_the_service(shared: Serving) -> None:
+    (shared.store / "notes.txt").write_text("beside the runs")
+    for name in (FILE, "service.lock", "notes.txt"):
+        status, answer = post(shared, {**GOOD, "name": name})
+        assert (status, answer["hint"]) == (422, "choose another name")
+        assert str(shared.store) not in answer["error"]
+
+
 TRAVERSALS = ("..", "../x", "/etc/passwd", "a/b", ".hidden", "a\0b", "", "x" * 101, "-rf", "a\nb", "café", "~root")
 
 
@@ -141,7 +150,7 @@ def test_heads_have_a_size_limit(shared: Serving) -> None:
         try:
             for _ in range(100):
                 line.sendall(b"X-More: " + b"x" * 4000 + b"\r\n")
-            assert line.recv(64) == b""
+            assert b" 431 " in line.recv(64)
         except ConnectionError:
             pass  # it has heard enough
     assert shared.answers()
@@ -151,7 +160,7 @@ def test_heads_have_a_size_limit(shared: Serving) -> None:
 def test_an_incomplete_head_times_out(shared: Serving) -> None:
     with socket.create_connection(("127.0.0.1", shared.port), timeout=3 * HEAD_TIMEOUT_S) as line:
         line.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")
-        assert line.recv(64) == b""
+        assert b" 408 " in line.recv(64)
 
 
 def test_only_json_is_accepted(shared: Serving) -> None:
@@ -163,6 +172,45 @@ def test_only_json_is_accepted(shared: Serving) -> None:
 def test_other_methods_are_not_allowed(shared: Serving) -> None:
     for method in ("PUT", "DELETE", "PATCH", "TRACE"):
         assert shared.ask(method, "/v1/runs/study-simulated")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/runs", "GET, HEAD, POST"),
+        ("/v1/runs/study-simulated", "GET, HEAD"),
+        ("/v1/runs/study-simulated/cancel", "POST"),
+        ("/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(shared: Serving, path: str, allowed: str) -> None:
+    head, body = raw(
+        shared, f"PATCH {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {shared.token}\r\nConnection: close\r\n\r\n"
+    )
+    assert b" 405 " in head
+    assert f"allow: {allowed}\r\n".encode() in head + b"\r\n"
+    assert json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    "request_", ["nonsense\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n"]
+)
+def test_what_is_not_http_is_refused_in_json_too(shared: Serving, request_: str) -> None:
+    head, body = raw(shared, request_)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]
+
+
+def raw(shared: Serving, request: str) -> tuple[bytes, bytes]:
+    """Head and body of the answer."""
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=PATIENCE_S) as line:
+        line.sendall(request.encode())
+        answer = b""
+        while some := line.recv(1 << 16):
+            answer += some
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head, body
 
 
 def test_shell_metacharacters_are_plain_text(serving: Serving) -> None:

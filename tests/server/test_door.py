@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 
 import pytest
 
 from shoestring.errors import SpecError, StorageError
+from shoestring.server.limits import MAX_CONNECTIONS
 from shoestring.server.tokens import FILE, TokenStore, add_token, read_tokens, revoke_token
 from shoestring.testing.slowness import PATIENCE_S
 from tests.server.serving import Serving
@@ -47,6 +49,18 @@ def test_a_token_in_the_query_is_no_token(shared: Serving) -> None:
 
 def test_health_needs_no_token_and_reveals_nothing(shared: Serving) -> None:
     assert shared.ask("GET", "/v1/health", token=None) == (200, b'{"ok":true}')
+
+
+def test_idle_connections_without_a_token_keep_no_token_holder_out(shared: Serving) -> None:
+    idle = [socket.create_connection(("127.0.0.1", shared.port)) for _ in range(MAX_CONNECTIONS + 20)]
+    try:
+        begun = [line.send(b"GET /v1/runs HTTP/1.1\r\n") for line in idle[-10:]]
+        assert all(begun)
+        for _ in range(3):
+            assert shared.ask("GET", "/v1/runs")[0] == 200
+    finally:
+        for line in idle:
+            line.close()
 
 
 def test_tokens_are_valid_from_creation_to_revocation(shared: Serving) -> None:

@@ -23,6 +23,8 @@ HOME_VARIABLE = "SHOESTRING_HOME"
 JOURNAL = "journal.sqlite"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
+TOKENS, SERVICE_LOCK = "tokens.json", "service.lock"
+"""Files of the service, which lie beside the runs: no run can have their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,12 @@ def run_folder(name: str, store: str | Path | None = None) -> RunFolder:
             f"name={name!r} cannot be the name of a folder",
             hint="use letters, digits, blanks, '.', '_' and '-', beginning with a letter or digit",
         )
-    return RunFolder(home(store) / name)
+    folder = RunFolder(home(store) / name)
+    if name in (TOKENS, SERVICE_LOCK) or folder.path.is_file():
+        raise SpecError(
+            f"name={name!r} is the name of a file beside the runs, so no run can have it", hint="choose another name"
+        )
+    return folder
 
 
 def find_run(name: str | Path | None = None, store: str | Path | None = None) -> RunFolder:

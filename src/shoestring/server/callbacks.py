@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from shoestring.runs.folder import run_folder
+from shoestring.runs.folder import RunFolder, home
 from shoestring.server.schemas import SlurmCallback
 from shoestring.worker.task import write_json
 
@@ -38,7 +38,7 @@ class Callbacks:
     def deliver(self, callback: SlurmCallback) -> int:
         """Wake all waiters of this job; returns how many there were."""
         if callback.run is not None:
-            folder = run_folder(callback.run, self._store)
+            folder = RunFolder(home(self._store) / callback.run)
             if folder.exists():
                 (folder.path / FOLDER).mkdir(exist_ok=True)
                 write_json(folder.path / FOLDER / f"{callback.job_id}.json", callback)

@@ -15,12 +15,13 @@ from shoestring.server import schemas as s
 from shoestring.server.handlers import JSON
 from shoestring.server.service import Service
 
+Method = Literal["GET", "POST"]
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    method: Literal["GET", "POST"]
+    method: Method
     path: str
     handler: Handler
     summary: str

@@ -13,6 +13,10 @@ HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 20.0
 """For the head of a request, and for its body, to arrive as a whole."""
 MAX_CONNECTIONS = 500
+"""With a token. Beyond that, requests are answered 503."""
+MAX_WITHOUT_TOKEN = 200
+"""Connections that have not shown a token yet: beyond that, the one that has been idle longest is closed, so that they
+cannot keep token holders out."""
 MAX_PAGE = 1000
 MAX_STREAMS = 200
 """Event streams and journals being read at the same time."""

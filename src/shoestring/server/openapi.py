@@ -13,7 +13,11 @@ from shoestring.server.handlers import JSON
 from shoestring.server.schemas import ProblemOut
 
 _REF = "#/components/schemas/{name}"
-_EVERYWHERE = {400: "The request cannot be understood.", 401: "The token is missing or unknown."}
+_EVERYWHERE = {
+    400: "The request cannot be understood.",
+    401: "The token is missing or unknown.",
+    503: "Too many connections with a token are open.",
+}
 _REASONS = {
     404: "There is no such run or trial.",
     408: "The body took too long.",

@@ -17,9 +17,9 @@ from typing import IO
 import uvicorn
 
 from shoestring.errors import SpecError
+from shoestring.runs.folder import SERVICE_LOCK
 from shoestring.server.app import make_app
 from shoestring.server.http_limits import LimitedHttp
-from shoestring.server.limits import MAX_CONNECTIONS
 from shoestring.server.service import Service
 from shoestring.server.tokens import FILE, read_tokens
 
@@ -69,7 +69,6 @@ def serve(*, host: str, port: int, store: Path, folder: Path, max_concurrent_run
                 http=LimitedHttp,
                 ws="none",
                 lifespan="on",
-                limit_concurrency=MAX_CONNECTIONS,
                 log_level="critical",  # errors may contain secrets of a request
                 access_log=False,
                 server_header=False,
@@ -88,7 +87,7 @@ def _claimed(store: Path) -> IO[str]:
     """A lock on the folder of all runs, held while it is open: two services would both start the queued runs."""
     try:
         store.mkdir(parents=True, exist_ok=True)
-        lock = (store / "service.lock").open("w")
+        lock = (store / SERVICE_LOCK).open("w")
     except OSError as error:
         raise SpecError(f"cannot write in {store}: {error.strerror}", hint="choose another --store") from None
     try:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from shoestring.runs.folder import RunFolder, run_folder
+from shoestring.runs.folder import RunFolder, home
 from shoestring.server.callbacks import Callbacks
 from shoestring.server.controllers import holder
 from shoestring.server.journal_follower import Follower, concludes
@@ -129,7 +129,7 @@ class Service:
             self._forget(run)
             run = None
         if run is None and _NAME.fullmatch(name):  # any other name cannot be a folder
-            folder = run_folder(name, self.store)
+            folder = RunFolder(home(self.store) / name)
             submission = await self.slowly(read_submission, folder)
             if submission is not None or folder.exists():
                 run = self._runs.get(name) or self._watch(folder, submission)

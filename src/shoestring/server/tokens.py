@@ -19,9 +19,10 @@ from pathlib import Path
 import msgspec
 
 from shoestring.errors import SpecError, StorageError
+from shoestring.runs.folder import TOKENS
 from shoestring.worker.task import write_json
 
-FILE = "tokens.json"
+FILE = TOKENS
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _PREFIX = "shoe_"
 """Lets scanners for leaked secrets recognize one."""
@@ -91,7 +92,7 @@ class TokenStore:
     def _current(self) -> list[Token]:
         try:
             now = self._file.stat()
-        except FileNotFoundError:
+        except OSError:
             return []
         if (now.st_ino, now.st_ctime_ns) != self._seen:
             try:
