@@ -5,9 +5,7 @@ Public names are loaded when first used, so that importing the package costs nex
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as type checkers know it: importing typing would take longer than all of this file
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -78,6 +76,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'shoestring' has no attribute {name!r}")

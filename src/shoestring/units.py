@@ -1,4 +1,4 @@
-"""Money, time and numbers: parse what people write, show plain units.
+"""Money, time, numbers and text: parse what people write, show plain units and plain text.
 
 What is shown can be parsed again: `parse_duration_s(show_duration(7800))` is 7800 again.
 """
@@ -25,6 +25,8 @@ _SPELLINGS = {
     **dict.fromkeys(("min", "mins", "minute", "minutes"), "m"),
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
 }
+ACTIVE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal or a reader would obey: control characters, changes of the writing direction, half characters."""
 _IMPLIED = {"h": "m", "m": "s"}
 """The unit of a last number that has none: "2h10" is two hours and ten minutes."""
 
@@ -110,6 +112,16 @@ def show_number(value: float) -> str:
     if 1e3 <= abs(value) < 1e7:
         return f"{value:.0f}"
     return _short_exponent(f"{value:.4g}")
+
+
+def show_text(text: str, keep: str = "") -> str:
+    """Text from elsewhere, as text: what a terminal would obey is shown as its escape, "\\x1b[2J". On one line, unless
+    `keep` has the line break."""
+    return ACTIVE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _number(value: object) -> float | None:

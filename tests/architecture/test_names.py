@@ -71,6 +71,7 @@ CALLED_BY_LIBRARIES = {
     "get_command",
     "redirect_request",
     "capture_signals",
+    "send_400_response",
     "sample_relative",
     "list_",
 }

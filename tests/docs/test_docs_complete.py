@@ -42,6 +42,12 @@ def test_every_field_of_a_spec_is_described() -> None:
     assert not missing
 
 
+def test_what_counts_against_max_machines_is_described() -> None:
+    (row,) = [line for line in page("spec.md").splitlines() if line.startswith("| `max_machines` |")]
+    assert "preemption notice" in row
+    assert "no longer counts" in row
+
+
 def test_every_recipe_is_described() -> None:
     assert not [recipe.name for recipe in recipes.describe() if f"`{recipe.name}`" not in page("spec.md")]
 

@@ -78,6 +78,7 @@ def check_invariants(case: Case) -> list[Entry]:
     assert sum(row.charged.units for row in receipt.rows) == receipt.charged.units
 
     open_leases: set[str] = set()
+    counted: set[str] = set()  # against max_machines: without those on notice or being released, as docs/spec.md says
     saved: dict[str, int] = {}
     for entry in entries:
         match entry.event:
@@ -85,6 +86,9 @@ def check_invariants(case: Case) -> list[Entry]:
                 open_leases.add(lease)
             case e.LeaseEnded(lease=lease):
                 open_leases.discard(lease)
+                counted.discard(lease)
+            case e.LeaseDenied(lease=lease) | e.RevocationNoticed(lease=lease):
+                counted.discard(lease)
             case e.CheckpointSaved(job=job, step=step):
                 saved[job] = max(saved.get(job, 0), step)
             case _:
@@ -93,6 +97,11 @@ def check_invariants(case: Case) -> list[Entry]:
             if isinstance(decision, d.StartSegment):  # no acknowledged checkpoint is ever forgotten
                 resumed = 0 if decision.resume_from is None else decision.resume_from.step
                 assert resumed == saved.get(decision.job, 0)
+            elif isinstance(decision, d.RequestLease):
+                counted.add(decision.lease)
+            elif isinstance(decision, d.ReleaseLease):
+                counted.discard(decision.lease)
+        assert len(counted) <= case.spec.max_machines
     assert not open_leases
 
     assert play(case)[1].dump() == journal.dump()

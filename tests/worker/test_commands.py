@@ -264,9 +264,32 @@ def test_a_failure_without_output_is_reported_with_its_exit_code(run):
     assert run("import os; os.kill(os.getpid(), 9)").detail == "killed by SIGKILL (out of memory?)"
 
 
+def test_a_program_killed_for_its_memory_is_not_described_by_what_it_said_before(run):
+    program = "import os, sys; print('loading weights', file=sys.stderr, flush=True)"
+    detail = run(f"{program}; os.kill(os.getpid(), 9)").detail
+    assert detail == "killed by SIGKILL (out of memory?); its last line of errors: loading weights"
+    by_a_shell = run(f"{program}; os._exit(137)").detail
+    assert by_a_shell.startswith("exit code 137: what it ran was killed by SIGKILL (out of memory?)")
+
+
 def test_a_program_that_never_reports_the_metric_fails_a_study_but_not_a_bag(run):
-    assert run("print('done')").detail == "never reported 'loss'; reported: nothing"
+    assert run("print('done')").detail.startswith("never reported 'loss'; reported: nothing (print a line of JSON")
     assert run("print('done')", metric=None) == ("completed", 0, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["loss: 0.3", "epoch 1 - loss=3e-1 - acc: 0.9", "{'loss': 0.3}", "LOSS 0.3", "loss: nan"]
+)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_metric_printed_as_text_is_shown_with_the_line_of_json_that_reports_it(run, line, stream):
+    detail = run(f"import sys; print('loading'); print({line!r}, file=sys.{stream})").detail
+    assert f"it printed {line!r}, which is no report" in detail
+    assert '{"step": 1, "loss": 0.3}' in detail
+
+
+def test_lines_without_the_metric_and_a_number_are_no_hint(run):
+    for line in ("val_loss: 0.3", "loss", "the loss is small", "glossy 3", "lossless 3"):
+        assert "it printed" not in run(f"print({line!r})").detail
 
 
 def test_processes_a_program_leaves_running_do_not_block_its_end(run):

@@ -110,6 +110,36 @@ def test_user_code_killed_with_sigkill_is_reported_as_out_of_memory(worker):
     assert ended.detail == "user code was killed by SIGKILL (out of memory?)"
 
 
+def test_an_error_inside_a_library_is_located_in_the_users_own_code(worker):
+    worker.write(
+        "study.py",
+        "import json\n\n\ndef train(trial):\n    json.loads('{')\n",
+    )
+    detail = worker.run(function="study.py:train").detail
+    assert detail.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert detail.endswith("(study.py:5)")
+
+
+def test_of_a_long_message_the_first_line_is_reported(worker):
+    worker.write(
+        "study.py",
+        "def train(trial):\n    error = ValueError('\\nshapes differ\\nsee the manual')\n"
+        "    error.add_note('a note')\n    raise error\n",
+    )
+    assert worker.run(function="study.py:train").detail == "ValueError: shapes differ (study.py:4)"
+
+
+def test_a_syntax_error_is_reported_with_its_line(worker):
+    worker.write("study.py", "def train(trial):\n    loss = = 1\n")
+    assert worker.run(function="study.py:train").detail == "SyntaxError: invalid syntax (study.py:2)"
+
+
+def test_a_function_that_never_reports_the_metric_gets_the_call_that_does(worker):
+    worker.write("study.py", "def train(trial):\n    print('loss: 0.3')\n")
+    detail = worker.run(function="study.py:train").detail
+    assert detail == "never reported 'loss'; reported: nothing (call trial.report(loss=...) after each step)"
+
+
 def test_a_process_that_exits_is_reported_with_its_exit_code(worker):
     worker.write("study.py", "import os\ndef train(trial):\n    os._exit(3)\n")
     assert "exit code 3" in worker.run(function="study.py:train").detail

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from shoestring.cli.options import JSON, PLACE, SPEEDUP, common_options, overrides
+from shoestring.cli.output import echo
 from shoestring.cli.run import show_outcome
 
 
@@ -64,7 +65,7 @@ def command(
         fields["over"] = _over(values)
     if gangs is not None:
         fields["options"] = {"gangs": gangs}
-    context = CliContext(mode="simulate" if simulating else "run", say=lambda text: click.echo(text, err=True))
+    context = CliContext(mode="simulate" if simulating else "run", say=lambda text: echo(text, err=True))
     with cli_context(context):
         # A single argument is a whole command line in quotes, split like a shell would.
         code = command_line[0] if len(command_line) == 1 else list(command_line)

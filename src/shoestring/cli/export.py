@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from shoestring.cli.options import NAME, STORE
+from shoestring.cli.output import echo
 
 
 @click.command()
@@ -34,7 +36,11 @@ def command(name: str | None, store: str | None, kind: str | None, output: Path 
     study = Study.in_folder(find_run(name, store))
     chosen = format_for(output, kind)
     if output is None:
-        click.echo(as_text(study, chosen), nl=False)
+        text = as_text(study, chosen)
+        if sys.stdout.isatty():
+            echo(text.rstrip("\n"))
+        else:
+            click.echo(text, nl=False, color=True)  # as -o writes it: by default a pipe would get it without escapes
         return
     noun = "jobs" if study.spec.kind == "bag" else "trials"
-    click.echo(f"wrote {export(study, output, chosen)} {noun} to {output}")
+    echo(f"wrote {export(study, output, chosen)} {noun} to {output}")

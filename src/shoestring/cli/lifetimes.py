@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoestring.cli.options import JSON, STORE
-from shoestring.cli.output import aligned, next_commands, say_json
+from shoestring.cli.output import aligned, echo, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.models.lifetimes.fit import Method
@@ -89,13 +89,13 @@ def fit(
     else:
         raise SpecError("there are no lifetimes to fit", hint="give a file of lifetimes, or your own runs with --runs")
     save(saved, output)
-    click.echo(_about(saved))
+    echo(_about(saved))
     if saved.own is not None and own is not None:
-        click.echo(
+        echo(
             f"yours: {len(own)} machines, {saved.own.deaths:.0f} preempted before the limit, "
             f"{saved.own.expected:.1f} expected: hazard x{saved.own_multiplier:.2f}"
         )
-    click.echo(f"saved to {output}")
+    echo(f"saved to {output}")
     next_commands(f"shoestring lifetimes show {output}", *([f"shoestring lifetimes eval {file}"] if file else []))
 
 
@@ -131,9 +131,9 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
         plain = {"name": saved.name, "by": saved.by, "mean_s": one.mean_s(), "work_s": work_s}
         say_json(plain | {"multiplier": saved.multiplier(machine, zone), "ages": rows, "kinds": _kinds(saved)})
         return
-    click.echo(_about(saved))
-    click.echo(f"mean lifetime {show_duration(one.mean_s())}")
-    click.echo("")
+    echo(_about(saved))
+    echo(f"mean lifetime {show_duration(one.mean_s())}")
+    echo("")
     titles = ("age", "survival", "hazard per hour", f"gone within {work}", "expected loss", "expected left")
     cells = [
         (
@@ -147,10 +147,10 @@ def show(model: Path, work: str, machine: str, zone: str, data: Path | None, plo
         for row in rows
     ]
     for line in aligned([titles, *cells], to_the_left=1):
-        click.echo(line)
+        echo(line)
     _show_kinds(saved)
     if plot is not None:
-        click.echo(f"wrote the plot to {plot}")
+        echo(f"wrote the plot to {plot}")
 
 
 @command.command("eval", short_help="Compare models by cross-validation.")
@@ -198,12 +198,12 @@ def evaluate(
     if as_json:
         say_json([asdict(row) for row in scores])
         return
-    click.echo(f"{len(seen)} machines, {int(seen.revoked.sum())} preempted, {int(seen.at_limit.sum())} at the limit")
+    echo(f"{len(seen)} machines, {int(seen.revoked.sum())} preempted, {int(seen.at_limit.sum())} at the limit")
     cells = [(row.model, f"{row.log_likelihood:.3f}", f"{row.ks:.3f}", show_duration(row.mean_s)) for row in scores]
     for line in aligned([("model", "log-likelihood", "KS", "mean lifetime"), *cells], to_the_left=1):
-        click.echo(line)
+        echo(line)
     if plot is not None:
-        click.echo(f"wrote the plot to {plot}")
+        echo(f"wrote the plot to {plot}")
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -255,9 +255,9 @@ def _show_kinds(saved: SavedLifetimes) -> None:
     if saved.own is not None:
         rows.append(("own", "", f"{saved.own.deaths:.0f}", f"{saved.own.expected:.1f}", f"x{saved.own_multiplier:.2f}"))
     if rows:
-        click.echo("")
+        echo("")
         for line in aligned([("group", "", "preempted", "expected", "hazard"), *rows], to_the_left=2):
-            click.echo(line)
+            echo(line)
 
 
 def _about(saved: SavedLifetimes) -> str:

@@ -91,6 +91,7 @@ class Shoestring(click.Group):
 
 def explain_error(error: Exception) -> int:
     """Print the error and its hint; returns the exit code."""
+    from shoestring.cli.output import echo
     from shoestring.errors import PolicyError, ShoestringError
 
     if os.environ.get("SHOESTRING_DEBUG"):
@@ -98,12 +99,12 @@ def explain_error(error: Exception) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, ShoestringError):
-        click.echo(f"shoestring: {error}", err=True)
+        echo(f"shoestring: {error}", err=True)
         if error.hint:
-            click.echo(f"  {error.hint}", err=True)
+            echo(f"  {error.hint}", err=True)
         return FAILED if isinstance(error, PolicyError) else BAD_INPUT
-    click.echo(f"shoestring: sorry, this should not have happened: {type(error).__name__}: {error}", err=True)
-    click.echo("  nothing on record is lost; SHOESTRING_DEBUG=1 shows where it happened", err=True)
+    echo(f"shoestring: sorry, this should not have happened: {type(error).__name__}: {error}", err=True)
+    echo("  nothing on record is lost; SHOESTRING_DEBUG=1 shows where it happened", err=True)
     return FAILED
 
 

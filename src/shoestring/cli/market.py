@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoestring.cli.options import JSON
-from shoestring.cli.output import aligned, next_commands, say_json
+from shoestring.cli.output import aligned, echo, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.analysis.revocation_risk import MarketNow
@@ -86,10 +86,8 @@ def fit(
     markets = read_markets(prices, _split(machines), _split(zones))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
     save(saved, output)
-    click.echo(
-        f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them preempted"
-    )
-    click.echo(f"prices from {trained_span(saved)}; saved to {output}")
+    echo(f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them preempted")
+    echo(f"prices from {trained_span(saved)}; saved to {output}")
     next_commands(f"shoestring market show {prices} --model {output}", f"shoestring market eval {prices}")
 
 
@@ -137,9 +135,9 @@ def show(
         return
     _show_markets(rows, now, within)
     if saved is not None:
-        click.echo(f"probabilities by {saved.name}, trained on {trained_span(saved)}{_seen(saved, now)}")
+        echo(f"probabilities by {saved.name}, trained on {trained_span(saved)}{_seen(saved, now)}")
     if plot is not None:
-        click.echo(f"plotted {rows[0].offer} to {plot}")
+        echo(f"plotted {rows[0].offer} to {plot}")
 
 
 @command.command("eval", short_help="Compare models by walk-forward validation.")
@@ -195,7 +193,7 @@ for leases without a maximum."""
 def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
     from shoestring.market.prices import utc
 
-    click.echo(f"at {utc(now)}")
+    echo(f"at {utc(now)}")
     titles = ("machine", "zone", "price", "of on-demand", "highest in a week", "maximum", f"gone within {within}")
     cells = [
         (
@@ -210,12 +208,12 @@ def _show_markets(rows: Sequence[MarketNow], now: float, within: str) -> None:
         for row in rows
     ]
     for line in aligned([titles, *cells], to_the_left=2):
-        click.echo(line)
+        echo(line)
 
 
 def _show_scores(found: Sequence[WindowScore]) -> None:
     if not found:
-        click.echo("no window has both preempted machines and others: nothing can be scored")
+        echo("no window has both preempted machines and others: nothing can be scored")
         return
     rows = []
     known = sorted({(row.maxima, row.model) for row in found}, key=lambda pair: (MAXIMA.index(pair[0]), pair[1]))
@@ -227,7 +225,7 @@ def _show_scores(found: Sequence[WindowScore]) -> None:
         )
     titles = ("maxima", "model", "preempted", "brier", "skill", "auc", "calibration", "accuracy", "f1", "worst")
     for line in aligned([titles, *rows], to_the_left=2):
-        click.echo(line)
+        echo(line)
 
 
 _FIGURES = ("base_rate", "brier", "skill", "auc", "calibration_error", "accuracy", "f1")

@@ -30,11 +30,17 @@ _OF_ALL_RUNS = (
         "--job-takes", metavar="TIME", help="Of a bag: how long a job takes on four cores, used until one has finished."
     ),
     click.option("--seed", type=int, help="Random seed of the search and the simulated market."),
-    click.option("--max-machines", type=int, help="The most machines to rent at the same time."),
+    click.option("--max-machines", type=int, help="The most machines rented at the same time, those on notice aside."),
     click.option("--market", metavar="MARKET", help="Spot market: modern, auction, preemptible, or a price file."),
     click.option("--provider", metavar="NAME", help="Cloud provider: aws or gcp."),
     click.option("--machines", metavar="NAMES", help="Instance types, separated by commas."),
     click.option("--zones", metavar="NAMES", help="Availability zones, separated by commas."),
+    click.option(
+        "--interruptions-per-hour",
+        type=float,
+        metavar="N",
+        help="How often a spot machine of a modern market or a price file is preempted.  [default: 0.02; files: 0]",
+    ),
     click.option("--fresh", is_flag=True, default=None, help="Start over: move an earlier run of this name aside."),
 )
 _OF_FILES = (

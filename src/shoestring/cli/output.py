@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shoestring.units import show_text
+
 if TYPE_CHECKING:
     from shoestring.report.receipt import Receipt
     from shoestring.report.study import Study
 
 
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print lines of text. Some of it is a trial's own: a terminal must show its escape sequences, not obey them."""
+    click.echo(show_text(text, keep="\n"), err=err)
+
+
 def say_json(plain: object) -> None:
     from shoestring.report.export import to_json
 
-    click.echo(to_json(plain))
+    echo(to_json(plain))
 
 
 def next_commands(*commands: str) -> None:
     """The useful commands after this one."""
-    click.echo(f"next: {' · '.join(commands)}")
+    echo(f"next: {' · '.join(commands)}")
 
 
 def aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
@@ -40,14 +47,23 @@ def aligned(lines: Sequence[Sequence[str]], to_the_left: int = 1) -> list[str]:
 def show_study(study: Study) -> None:
     """The outcome for people: best trial, or jobs done, then the receipt."""
     if study.spec.kind == "bag" and study.spec.metric is None:
-        click.echo(_jobs_done(study))
+        echo(_jobs_done(study))
     else:
         best = study.best
-        click.echo(study.without_best if best is None else f"best  {best}")
+        echo(study.without_best if best is None else f"best  {best}")
         if study.spec.constraints or study.spec.fractions:
             _show_answer(study)
-    click.echo("")
-    _show_receipt(study.receipt)
+    if _got_anywhere(study):
+        echo("")
+        _show_receipt(study.receipt)
+
+
+def _got_anywhere(study: Study) -> bool:
+    """Was anything paid, or any trial trained? Otherwise a receipt of zeros would only hide the error after it."""
+    state = study.state
+    return bool(
+        state.spent_usd or state.leases or state.by_status["finished"] or any(job.step for job in state.jobs.values())
+    )
 
 
 def _show_answer(study: Study) -> None:
@@ -59,11 +75,11 @@ def _show_answer(study: Study) -> None:
     from shoestring.units import show_number
 
     known = "measured" if answer.measured else "predicted"
-    click.echo(f"use   {show_config(answer.config)}: {study.metric} {show_number(answer.objective)} ({known})")
+    echo(f"use   {show_config(answer.config)}: {study.metric} {show_number(answer.objective)} ({known})")
     for outlook in answer.constraints:
-        click.echo(f"      {outlook}")
+        echo(f"      {outlook}")
     if answer.why:
-        click.echo(f"      {answer.why}")
+        echo(f"      {answer.why}")
 
 
 def _jobs_done(study: Study) -> str:
@@ -75,10 +91,11 @@ def _jobs_done(study: Study) -> str:
 def _show_receipt(receipt: Receipt) -> None:
     """Bold and colours only on a terminal; plain text where a program may read it."""
     if not sys.stdout.isatty():
-        click.echo(str(receipt))
+        echo(str(receipt))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from shoestring.report.receipt import TITLES
 
@@ -87,11 +104,11 @@ def _show_receipt(receipt: Receipt) -> None:
     for index, (title, foot) in enumerate(zip(TITLES, total, strict=True)):
         table.add_column(title, foot, justify="left" if index < 2 else "right", footer_style="bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(show_text(cell)) for cell in row))
     console = Console(highlight=False)
     console.print(table)
     for note in receipt.notes():
-        console.print(note, markup=False)
+        console.print(show_text(note), markup=False)
 
 
 def about(study: Study, store: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoestring.cli.options import JSON, overrides, run_options
-from shoestring.cli.output import aligned, next_commands, say_json
+from shoestring.cli.output import aligned, echo, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.kernel.spec import RunSpec
@@ -193,24 +193,24 @@ def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str,
     for row in forecasts:
         if row.plan is not None:
             _show_plan(f"{name}: the plan of {row.recipe}", row.plan)
-            click.echo("")
+            echo("")
     for line in aligned([TITLES, *(_cells(row) for row in forecasts)]):
-        click.echo(line)
+        echo(line)
     for other in rows:
         if isinstance(other, _Impossible):
-            click.echo(f"{other.recipe}: {other.error}")
-    click.echo(f"from {forecasts[0].count} simulations, each on another market. Assumptions:")
+            echo(f"{other.recipe}: {other.error}")
+    echo(f"from {forecasts[0].count} simulations, each on another market. Assumptions:")
     for line in aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
-        click.echo(line)
+        echo(line)
 
 
 def _show_plan(title: str, plan: PlanTable) -> None:
     from shoestring.runs.plan_table import TITLES as STAGE_TITLES
 
-    click.echo(title)
+    echo(title)
     for line in aligned([STAGE_TITLES, *plan.cells()]):
-        click.echo(line)
-    click.echo(f"planned: {plan.total}")
+        echo(line)
+    echo(f"planned: {plan.total}")
 
 
 def _cells(row: Forecast) -> tuple[str, ...]:
@@ -240,4 +240,4 @@ def _plain(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str
 
 
 def _to_stderr(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from shoestring.cli.options import JSON
-from shoestring.cli.output import aligned, say_json
+from shoestring.cli.output import aligned, echo, say_json
 
 
 @click.command()
@@ -25,7 +25,7 @@ def command(as_json: bool) -> None:
     lines = aligned([(recipe.name, recipe.summary) for recipe in known], to_the_left=2)
     for title, reference in (("", False), ("\nreference implementations of papers, for comparison", True)):
         if title:
-            click.echo(title)
+            echo(title)
         for recipe, line in zip(known, lines, strict=True):
             if recipe.reference is reference:
-                click.echo(line)
+                echo(line)

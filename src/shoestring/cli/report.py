@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from shoestring.cli.options import JSON, NAME, STORE
-from shoestring.cli.output import about, next_commands, say_json, show_study
+from shoestring.cli.output import about, echo, next_commands, say_json, show_study
 
 
 @click.command()
@@ -34,16 +34,16 @@ def command(name: str | None, store: str | None, as_json: bool, html: Path | Non
         from shoestring.report.html import write_page
 
         write_page(study, html)
-        click.echo(f"wrote {html}")
+        echo(f"wrote {html}")
         return
     if as_json:
         say_json(study.to_plain())
         return
-    click.echo(f"{study.name}: {study.status}{f', {study.status_detail}' if study.status_detail else ''}")
+    echo(f"{study.name}: {study.status}{f', {study.status_detail}' if study.status_detail else ''}")
     show_study(study)
     if log:
-        click.echo("")
-        click.echo(str(study.log()))
+        echo("")
+        echo(str(study.log()))
     best = study.best
     next_commands(
         f"shoestring why {0 if best is None else best.number} {about(study, store)}",

@@ -10,7 +10,7 @@ import click
 
 from shoestring.cli.main import BAD_INPUT
 from shoestring.cli.options import JSON, PLACE, SPEEDUP, overrides, run_options
-from shoestring.cli.output import about, next_commands, say_json, show_study
+from shoestring.cli.output import about, echo, next_commands, say_json, show_study
 
 if TYPE_CHECKING:
     from shoestring.report.study import Study
@@ -40,7 +40,7 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
     fields = overrides(options)
     if "on" in fields and "market" not in fields and find_place(fields["on"]).is_this_computer:
         fields |= {"market": "free", "speedup": 1.0}
-    context = CliContext(overrides=fields, say=lambda text: click.echo(text, err=True))
+    context = CliContext(overrides=fields, say=lambda text: echo(text, err=True))
     show_outcome(run_file(file, context), options["store"], as_json)
 
 
@@ -76,10 +76,9 @@ def _has_result(study: Study) -> bool:
     elif any(len(job.values) for job in state.jobs.values()):
         reasons.append(f"every reported value of {study.metric} is NaN")
     reason = reasons[-1] if reasons else state.ending
-    click.echo(
-        f"shoestring: {study.name} ended without a result: {reason or 'no trial has reported a value'}", err=True
-    )
+    echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial has reported a value'}", err=True)
     if state.by_status["failed"]:
         where = f" in {study.folder.path}/segments/*/log.txt" if study.folder is not None else ""
-        click.echo(f"  {state.by_status['failed']} trials failed; their output is{where}", err=True)
+        failed = state.by_status["failed"]
+        echo(f"  {failed} {'trial' if failed == 1 else 'trials'} failed; the output is{where}", err=True)
     return False

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from shoestring.cli.options import STORE
+from shoestring.cli.output import echo
 
 
 @click.group(invoke_without_command=True)
@@ -85,7 +86,7 @@ def add(group_store: str | None, name: str, store: str | None) -> None:
     """Create the token NAME and print it: it cannot be shown again."""
     from shoestring.server.tokens import add_token
 
-    click.echo(add_token(_file(store, group_store), name))
+    echo(add_token(_file(store, group_store), name))
 
 
 @token.command("list")
@@ -96,7 +97,7 @@ def list_(group_store: str | None, store: str | None) -> None:
     from shoestring.server.tokens import read_tokens
 
     for known in read_tokens(_file(store, group_store)):
-        click.echo(f"{known.name}  {time.strftime('%Y-%m-%d %H:%M', time.gmtime(known.made_at))} UTC")
+        echo(f"{known.name}  {time.strftime('%Y-%m-%d %H:%M', time.gmtime(known.made_at))} UTC")
 
 
 @token.command()
@@ -108,4 +109,4 @@ def revoke(group_store: str | None, name: str, store: str | None) -> None:
     from shoestring.server.tokens import revoke_token
 
     revoke_token(_file(store, group_store), name)
-    click.echo(f"token {name} is revoked")
+    echo(f"token {name} is revoked")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from shoestring.cli.options import JSON, overrides, run_options
-from shoestring.cli.output import about, next_commands, say_json, show_study
+from shoestring.cli.output import about, echo, next_commands, say_json, show_study
 
 
 @click.command()
@@ -43,7 +43,7 @@ def command(
     simulation = {"like": like, "seconds_per_step": seconds_per_step, "checkpoint_gb": checkpoint_gb}
     if given := {name: value for name, value in simulation.items() if value is not None}:
         fields["simulate"] = given
-    context = CliContext(overrides=fields, mode="simulate", say=lambda text: click.echo(text, err=True))
+    context = CliContext(overrides=fields, mode="simulate", say=lambda text: echo(text, err=True))
     studies = run_file(file, context)
     if as_json:
         say_json(studies[0].to_plain() if len(studies) == 1 else [study.to_plain() for study in studies])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shoestring.cli.options import JSON, NAME, STORE
-from shoestring.cli.output import next_commands, say_json
+from shoestring.cli.output import echo, next_commands, say_json
 
 if TYPE_CHECKING:
     from shoestring.report.study import Study
@@ -36,11 +36,11 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
         return
     for study in studies:
         _look_up_prices(study)
-        click.echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
+        echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
         if study.status_detail:
-            click.echo(f"  {study.status_detail}")
+            echo(f"  {study.status_detail}")
         for warning in study.receipt.warnings:
-            click.echo(f"  warning: {warning}")
+            echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shoestring.cli.options import NAME, STORE
-from shoestring.cli.output import about, next_commands, show_study
+from shoestring.cli.output import about, echo, next_commands, show_study
 
 if TYPE_CHECKING:
     from shoestring.report.study import Study
@@ -33,13 +33,11 @@ def command(name: str | None, store: str | None) -> None:
     folder = find_run(name, store)
     study = Study.in_folder(folder)
     if study.state.concluded:
-        click.echo(f"{study.name} is over already ({study.state.ending})")
+        echo(f"{study.name} is over already ({study.state.ending})")
     else:
         _stop(folder, study)
         if not study.refresh().state.concluded:
-            click.echo(
-                f"{study.name} is still winding down; its machines end at the latest when their prepaid time is over"
-            )
+            echo(f"{study.name} is still winding down; its machines end at the latest when their prepaid time is over")
     show_study(study)
     next_commands(f"shoestring report {about(study, store)}", f"shoestring export {about(study, store)} -o trials.csv")
 
@@ -61,6 +59,6 @@ def _stop(folder: RunFolder, study: Study) -> None:
         except JournalTaken:
             if not requested:
                 post_request(folder.path, "stop")
-                click.echo(f"stop requested from the controller of {study.name}", err=True)
+                echo(f"stop requested from the controller of {study.name}", err=True)
                 requested = True
             time.sleep(LOOK_EVERY_S)

@@ -8,7 +8,7 @@ import click
 
 from shoestring.cli.main import BAD_INPUT
 from shoestring.cli.options import JSON
-from shoestring.cli.output import say_json
+from shoestring.cli.output import echo, say_json
 
 
 @click.command()
@@ -47,8 +47,8 @@ def command(file: Path, url: str, name: str | None, simulate: bool, wait: bool, 
         say_json(run)
     else:
         progress = f" · {run['progress']['line']}" if run["progress"] else ""
-        click.echo(f"{run['id']}: {run['status']}{progress}")
+        echo(f"{run['id']}: {run['status']}{progress}")
         if run["trouble"]:
-            click.echo(f"  {run['trouble']}")
+            echo(f"  {run['trouble']}")
     if wait and run["phase"] != "concluded":
         raise click.exceptions.Exit(BAD_INPUT)

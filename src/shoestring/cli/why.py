@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from shoestring.cli.options import JSON, NAME, STORE
-from shoestring.cli.output import say_json
+from shoestring.cli.output import echo, say_json
 
 
 @click.command()
@@ -29,5 +29,5 @@ def command(trial: int, name: str | None, store: str | None, as_json: bool) -> N
         say_json([{"since_start_s": line.since_start_s, "text": line.text} for line in explanation])
         return
     row = study.trials[trial]
-    click.echo(f"trial {trial} of {study.name}: {row.status} at step {row.step}")
-    click.echo(str(explanation))
+    echo(f"trial {trial} of {study.name}: {row.status} at step {row.step}")
+    echo(str(explanation))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shoestring.space.constraints import COST, SECONDS, Constraint
-from shoestring.units import show_number
+from shoestring.units import show_number, show_text
 from shoestring.values import Config
 
 FULL = 1.0
@@ -91,6 +91,9 @@ class Answer:
         return self.probability > 0.5
 
     def __str__(self) -> str:
-        config = ", ".join(f"{name} {value}" for name, value in self.config.items()) or "the only configuration"
+        config = (
+            ", ".join(f"{name} {show_text(str(value))}" for name, value in self.config.items())
+            or "the only configuration"
+        )
         value = f"{show_number(self.objective)} ({'measured' if self.measured else 'predicted'})"
         return " · ".join([f"{config}: {value}", *map(str, self.constraints), *([self.why] if self.why else [])])

@@ -17,7 +17,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.records import Lease
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, SegmentId
-from shoestring.units import show_duration, show_number, show_usd
+from shoestring.units import show_duration, show_number, show_text, show_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ExplanationLine:
 
     def __str__(self) -> str:
         minutes, seconds = divmod(int(self.since_start_s), 60)
-        return f"{minutes // 60:d}:{minutes % 60:02d}:{seconds:02d}  {self.text}"
+        return f"{minutes // 60:d}:{minutes % 60:02d}:{seconds:02d}  {show_text(self.text)}"
 
 
 class Explanation(tuple[ExplanationLine, ...]):

@@ -11,8 +11,11 @@ from typing import Any
 
 from shoestring.errors import SpecError, StorageError, need
 from shoestring.report.study import Study
+from shoestring.units import ACTIVE
 
 FORMATS = ("csv", "json", "parquet")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets run begins with one of these."""
 
 
 def format_for(path: Path | None, given: str | None) -> str:
@@ -42,7 +45,7 @@ def as_text(study: Study, kind: str) -> str:
         return to_json({**study.to_plain(), **results})
     if kind != "csv":
         raise SpecError(f"{kind} is not text", hint="give a file with -o FILE")
-    rows = _rows(study)
+    rows = [{_cell(name): _cell(value) for name, value in row.items()} for row in _rows(study)]
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["trial"], lineterminator="\n")
     writer.writeheader()
@@ -55,9 +58,26 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     return list(study.results) if study.spec.kind == "bag" else study.trials.to_plain()
 
 
+def _cell(value: Any) -> Any:
+    """Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it text there."""
+    if isinstance(value, str) and value.startswith(_FORMULAS) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def to_json(plain: Any) -> str:
-    """JSON that every reader accepts: non-finite numbers become null."""
-    return json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False)
+    """JSON that every reader accepts, and every terminal can show: non-finite numbers become null, characters that a
+    terminal would obey are escaped."""
+    text = json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False)
+    return ACTIVE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 def _finite(plain: Any) -> Any:

@@ -17,6 +17,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import LOCAL
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import notice_warnings
+from shoestring.report.failures import failure_warnings
 from shoestring.units import show_duration, show_usd
 
 CENTS = 2
@@ -168,7 +169,7 @@ def receipt_of(state: RunState) -> Receipt:
         refused=state.refusals,
         open_machines=len(state.leases),
         open_usd=state.reserved_usd,
-        warnings=tuple(notice_warnings(RunView(state))),
+        warnings=(*notice_warnings(RunView(state)), *failure_warnings(state)),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from shoestring.errors import need
 from shoestring.report.trials import SHOWN_IN_NOTEBOOKS, TrialRow, aligned
-from shoestring.units import show_number
+from shoestring.units import show_number, show_text
 from shoestring.worker.arguments import LAST_LINE
 
 _ABOUT_THE_RUN = ("attempts", "revocations", "seconds", "cost_usd", "machines", "detail")
@@ -57,7 +57,10 @@ class Results(Sequence[dict[str, Any]]):
         return f"<table><thead><tr><th>{'</th><th>'.join(head)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
 
     def _cells(self) -> list[list[str]]:
-        return [list(self._rows[0]), *([_shown(value) for value in row.values()] for row in self._rows)]
+        return [
+            [show_text(name) for name in self._rows[0]],
+            *([_shown(value) for value in row.values()] for row in self._rows),
+        ]
 
 
 def results_of(rows: Sequence[TrialRow], folder: Path | None) -> Results:
@@ -95,4 +98,4 @@ def _last_line(folder: Path, segment: str) -> str | None:
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else show_number(value)
-    return "-" if value is None else str(value)
+    return "-" if value is None else show_text(str(value))

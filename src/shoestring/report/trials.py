@@ -22,7 +22,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.step import replay
 from shoestring.kernel.types import Config, JobId, LeaseId, Metrics, SegmentId
 from shoestring.policies.search.trimtuner.suggest import suggest
-from shoestring.units import show_duration, show_number, show_usd
+from shoestring.units import show_duration, show_number, show_text, show_usd
 
 SHOWN_IN_NOTEBOOKS = 50
 SUGGEST = task_name(suggest)
@@ -257,5 +257,6 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 def show_config(config: Config) -> str:
     """A configuration on one line: "lr 0.012, width 64"."""
     return ", ".join(
-        f"{name} {show_number(value) if isinstance(value, float) else value}" for name, value in config.items()
+        f"{name} {show_number(value) if isinstance(value, float) else show_text(str(value))}"
+        for name, value in config.items()
     )

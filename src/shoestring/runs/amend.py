@@ -33,7 +33,7 @@ def check_same(old: RunSpec, new: RunSpec) -> None:
     if changed:
         raise SpecError(
             f"there is another run named {old.name!r}, which differs in {'; '.join(changed)}",
-            hint="give this one another name (--name), or move the old one aside and start afresh (--fresh)",
+            hint="give this one another name (name= or --name), or move the old one aside and start afresh (--fresh)",
         )
 
 

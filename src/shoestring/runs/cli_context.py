@@ -29,6 +29,8 @@ class CliContext:
     handler: Callable[[RunRequest], Study] | None = None
     """Called with each request, instead of running or simulating it."""
     say: Callable[[str], None] = _silent
+    loading_since: float | None = None
+    """When the study file began to run, on the monotonic clock: until its first call it does what every worker does."""
     studies: list[Study] = field(default_factory=list)
     """The results of the calls, in order."""
 

@@ -28,6 +28,7 @@ from shoestring.kernel.types import Fact, SegmentId
 from shoestring.market.priced import PricedMarket
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
+from shoestring.runs.pause_summary import HeldAtPause, pause_summary
 from shoestring.runs.progress_line import LiveLine
 from shoestring.runs.replayed import Replayed
 from shoestring.runs.signals import pausing_on_signals
@@ -119,11 +120,12 @@ def _control(
     in_caller: bool,
 ) -> RunState:
     line = LiveLine()
-    held = [0, 0]
+    held = HeldAtPause()
 
     def pause() -> None:
+        nonlocal held
         if line.state is not None:
-            held[:] = len(line.state.leases), len(line.state.segments)
+            held = HeldAtPause.of(line.state)
         world.request("pause")
 
     # Where user code runs in this very thread, Ctrl-C belongs to it, and to the debugger.
@@ -139,11 +141,7 @@ def _control(
         )
     line.finish(state)
     if interruption.requested and not state.concluded:
-        machines, trials = held
-        sys.stderr.write(
-            f"Stopping: {machines} machine{'' if machines == 1 else 's'} released, "
-            f"{trials} trial{'' if trials == 1 else 's'} saved. Run the same command to resume.\n"
-        )
+        sys.stderr.write(f"{pause_summary(held, state)}\n")
         raise KeyboardInterrupt
     if world.trouble and not state.concluded:
         raise PermanentError(

@@ -15,7 +15,8 @@ from shoestring.errors import SpecError
 from shoestring.kernel.events import UserAsked
 from shoestring.report.study import Study
 from shoestring.runs.amend import amendment, check_same
-from shoestring.runs.cli_context import current_context
+from shoestring.runs.before_start import remarks
+from shoestring.runs.cli_context import CliContext, current_context
 from shoestring.runs.drive import PlaceFile, drive, read_site
 from shoestring.runs.folder import RunFolder, run_folder, set_aside
 from shoestring.runs.replayed import Replayed
@@ -33,12 +34,32 @@ def begin(code: Any, fields: Mapping[str, object], *, kind: str, source: str, fo
     simulating = context.mode == "simulate"
     given |= context.overrides
     request = RunRequest.resolve(code, given, kind=kind, source=source, runs_code=not simulating, folder=folder)
+    _refuse_same_name(request, context)
     if context.handler is not None:
         study = context.handler(request)
     else:
         study = _simulated(request) if simulating else launch(request)
     context.studies.append(study)
     return study
+
+
+def _refuse_same_name(request: RunRequest, context: CliContext) -> None:
+    """A file with several calls: each study needs a name of its own, or the second would meet the first as its past."""
+    name = request.spec.name
+    for study in context.studies if context.handler is None else ():
+        if study.name != name:
+            continue
+        try:
+            check_same(study.spec, request.spec)
+        except SpecError:
+            same = False
+        else:
+            same = not request.fresh
+        if not same:
+            raise SpecError(
+                f"this file starts two studies named {name!r}",
+                hint=f"give each call a name of its own: name='{name}-2'; and leave --name out",
+            )
 
 
 def _simulated(request: RunRequest) -> Study:
@@ -50,7 +71,8 @@ def _simulated(request: RunRequest) -> Study:
 def launch(request: RunRequest) -> Study:
     """Run for real. An earlier run of this name is resumed if its spec is the same; one that is over is returned."""
     folder = run_folder(request.spec.name, request.store)
-    say = current_context().say
+    context = current_context()
+    say = context.say
     if request.fresh and folder.exists():
         with closing(SqliteJournal.open(folder.journal)):
             pass  # locked for a moment: a run with a live controller must not be moved
@@ -61,6 +83,8 @@ def launch(request: RunRequest) -> Study:
             f"{spec.name}: {spec.trials} {'jobs' if spec.kind == 'bag' else 'trials'}, recipe {spec.recipe}, "
             f"{show_usd(spec.budget_usd)}, {show_duration(spec.deadline_s)}, in {folder.path}"
         )
+        for remark in remarks(request, context):
+            say(remark)
         site = PlaceFile(on=request.place.on, market=request.market, folder=str(request.folder))
         return drive(replayed, spec, request.policies, site, request.provider, function=request.function)
     study = replayed.study

@@ -10,9 +10,9 @@ from typing import TextIO
 from shoestring.kernel.history import Entry
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
-from shoestring.policies.checkpointing.notice_limit import too_large_now
+from shoestring.policies.checkpointing.notice_limit import cannot_save_now
 from shoestring.runs.eta import eta_of, held_usd
-from shoestring.units import show_duration, show_number, show_usd
+from shoestring.units import show_duration, show_number, show_text, show_usd
 
 REDRAW_S = 0.2
 LOG_EVERY_S = 60.0
@@ -45,10 +45,13 @@ def line_of(state: RunState) -> str:
     ]
     if status["failed"]:
         parts.append(f"{status['failed']} failed")
-    if too_large := too_large_now(RunView(state)):
+    too_large, too_slow = cannot_save_now(RunView(state))
+    if too_large:
         parts.append(f"{too_large} too large to save on a notice")
+    if too_slow:
+        parts.append(f"{too_slow} with steps too long to save on a notice")
     waiting_for = _waiting_for(state)
-    return " · ".join([*parts, waiting_for] if waiting_for else parts)
+    return show_text(" · ".join([*parts, waiting_for] if waiting_for else parts))
 
 
 def _count(number: int, noun: str) -> str:

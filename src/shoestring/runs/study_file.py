@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from shoestring.errors import ShoestringError, SpecError
@@ -23,7 +25,7 @@ def run_file(path: Path, context: CliContext) -> list[Study]:
     """Run the file with the overrides of the command line; returns its studies."""
     if not path.is_file():
         raise SpecError(f"there is no file {path}", hint=f"looked in {Path.cwd()}")
-    with cli_context(context):
+    with cli_context(replace(context, loading_since=time.monotonic())):
         if path.suffix == ".py":
             _run_script(path)
         elif path.suffix.lower() in SPEC_FILES:

@@ -18,9 +18,12 @@ from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
 from shoestring.market.catalog import catalog
 from shoestring.market.priced import PricedMarket
 from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.units import show_duration
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
 DAY_S = 86400.0
+_LONGEST_DAYS = {"modern": 3650.0, "auction": 365.0}
+"""Prices are made before a run starts, all of them: within seconds for so many days."""
 SYNTHETIC = ("modern", "auction", "preemptible")
 Kind = Literal["free", "modern", "auction", "preemptible", "prices"]
 
@@ -70,6 +73,12 @@ class Market(Fact, frozen=True, kw_only=True):
     def open(self, deadline_s: float = 0.0) -> SimulatedProvider:
         """The market, with prices for at least as long as the run may last."""
         days = max(31.0, math.ceil(deadline_s / DAY_S) + 1.0)
+        longest = _LONGEST_DAYS.get(self.kind, math.inf)
+        if days > longest + 1:
+            raise SpecError(
+                f"a deadline of {show_duration(deadline_s)} is longer than the prices of a {self.kind} market",
+                hint=f"at most {longest:g}d; preemptible machines and those free of charge have no such limit",
+            )
         match self.kind:
             case "free":
                 return SimulatedProvider.free(self.slots or os.cpu_count() or 1, self.free_machine)
@@ -146,6 +155,11 @@ def make_market(requested: object, **more: object) -> Market:
     kind, prices = _kind(options)
     known = (*_OPTIONS, *_KNOBS[kind])
     if unknown := [str(name) for name in options if name not in known]:
+        if having := [other for other in _KNOBS if unknown[0] in _KNOBS[other]]:
+            raise SpecError(
+                f"market: {unknown[0]} has no meaning for machines of kind {kind!r}",
+                hint=f"leave it out, or choose another market: {', '.join(having).replace('prices', 'a price file')}",
+            )
         raise SpecError(f"market: {unknown[0]} is unknown", hint=did_you_mean(unknown[0], known))
     speedup = as_number(options.get("speedup", 1.0), "speedup")
     if not speedup > 0:

@@ -23,12 +23,13 @@ from shoestring.policies.search.run_to_completion import Grid
 from shoestring.recipes.options.model_files import LIFETIMES_FILE, MODEL_FILE, refuse_hindsight
 from shoestring.recipes.options.parse import with_current_values
 from shoestring.specs.build import check_affordable, make_spec
+from shoestring.specs.import_order import check_reached
 from shoestring.specs.job_table import with_table
 from shoestring.specs.machines import machine_names, resolve_machines
 from shoestring.specs.market import Market, make_market
 from shoestring.worker.loading import address_of
 
-MARKET_FIELDS = ("machines", "zones", "provider", "speedup")
+MARKET_FIELDS = ("machines", "zones", "provider", "speedup", "interruptions_per_hour")
 """Accepted at the top level of a call for convenience; they belong to the market."""
 
 
@@ -162,6 +163,8 @@ def _named(code: object, given: Mapping[str, object], folder: Path, *, any_funct
         if not any_function:
             raise
         return {"function": "inline:function"}
+    if not any_function:
+        check_reached(code)
     # Relative where possible: a project that is moved together with its runs can be resumed.
     place = os.path.relpath(path, folder) if Path(path).is_relative_to(folder.resolve()) else path
     called = {} if "name" in given else {"name": Path(path).stem}

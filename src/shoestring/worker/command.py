@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import selectors
@@ -19,7 +20,7 @@ from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import ReportError, TrialHost
 from shoestring.worker.arguments import ProgramFiles, fill
 from shoestring.worker.process_identity import family
-from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line
+from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line, value_as_text
 from shoestring.worker.run_function import FunctionOutcome, died_of, never_reported
 from shoestring.worker.subsampling import FractionError, matching
 
@@ -27,6 +28,8 @@ _LOOK_EVERY_S = 0.05
 _READS_AFTER_END = 64
 """Reads of 64 kB after a program has ended: a process it left behind may hold its output open and write for ever."""
 _LONGEST_LAST_LINE = 500
+_SHELLS_SIGNAL = 128
+"""A shell whose program was killed by signal 9 exits with 128 + 9."""
 _GRACE_S = 10.0
 """Seconds for a program that trains past its target step to save and stop, before it is killed."""
 
@@ -65,6 +68,9 @@ class CommandRun:
         self._last_error_line = b""
         self._last_line = b""
         """Of its standard output, without reports: the result of a program that does not report."""
+        self._printed = b""
+        """The first line with the metric and a number in it that is no report."""
+        self._as_text = None if metric is None else value_as_text(metric)
         self._terminated_at: float | None = None
         self._must_leave = False
         self._reports_read = 0
@@ -130,8 +136,12 @@ class CommandRun:
         for line in lines:
             if is_error:
                 self._last_error_line = line.strip() or self._last_error_line
-            elif not self._handle_line(line):
+            elif self._handle_line(line):
+                continue
+            else:
                 self._last_line = line.strip() or self._last_line
+            if self._as_text is not None and not self._printed and self._as_text.search(line):
+                self._printed = line.strip()
 
     def _keep_last_line(self) -> None:
         if self._last_line:
@@ -232,10 +242,8 @@ class CommandRun:
         elif self._must_leave:
             return FunctionOutcome("halted", self._step, self._warned())
         elif code:
-            return FunctionOutcome(
-                "failed", self._step, self._last_error_line.decode(errors="replace")[:500] or _exit(code)
-            )
-        missing = never_reported(self._metric, self._names)
+            return FunctionOutcome("failed", self._step, _exit(code, self._last_error_line.decode(errors="replace")))
+        missing = never_reported(self._metric, self._names, self._hint())
         if missing and (self._first_step == 0 or self._step > self._first_step):
             cause = "failed"
         else:
@@ -244,6 +252,13 @@ class CommandRun:
             cause, int(min(self._step, self._until_step)), "; ".join(filter(None, (missing, self._warned())))
         )
 
+    def _hint(self) -> str:
+        line = json.dumps({"step": 1, self._metric or "": 0.3})
+        if self._printed:
+            text = self._printed.decode(errors="replace")[:80]
+            return f"it printed {text!r}, which is no report: print a line of JSON, {line}"
+        return f"print a line of JSON for each step, {line}"
+
     def _warned(self) -> str:
         if not self._warnings:
             return ""
@@ -251,8 +266,14 @@ class CommandRun:
         return f"{count} report{'s' if count > 1 else ''} not understood, the first: {self._warnings[0]}"
 
 
-def _exit(code: int) -> str:
-    return f"exit code {code}" if code > 0 else died_of(-code)
+def _exit(code: int, last_error_line: str) -> str:
+    """Why a program failed: its own last words, unless it was killed and had no time for any."""
+    said = last_error_line[:500]
+    number = -code if code < 0 else code - _SHELLS_SIGNAL
+    if number != signal.SIGKILL and code > 0:
+        return said or f"exit code {code}"
+    died = died_of(number) if code < 0 else f"exit code {code}: what it ran was {died_of(number)}"
+    return f"{died}; its last line of errors: {said}" if said else died
 
 
 def _cannot_start(program: str, folder: Path, error: OSError) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -24,6 +25,8 @@ TrainFunction = Callable[[Trial], object]
 _PACKAGE = Path(__file__).parent.parent
 _OURS = (str(_PACKAGE / "worker"), str(_PACKAGE / "backends"), str(_PACKAGE / "trial.py"), "<")
 """Frames that do not help the author of a training function."""
+_STDLIB = sysconfig.get_path("stdlib")
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _importing: ContextVar[bool] = ContextVar("importing_user_code", default=False)
 
 
@@ -52,7 +55,9 @@ def load_function(address: str, folder: Path) -> TrainFunction:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise SpecError(f"{place} defines no function {name!r}", hint="define it at the top level, above tune()")
+        raise SpecError(
+            f"{place} defines no function {name!r}", hint="define it at the top level, above the first tune()"
+        )
     return found
 
 
@@ -112,6 +117,27 @@ def describe(error: BaseException) -> str:
     """One line for people: what failed, and where in their own code."""
     if isinstance(error, ShoestringError):
         return f"{error} ({error.hint})" if error.hint else str(error)
-    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    where = _user_line(error)
+    return f"{_sentence(error)} ({where})" if where else _sentence(error)
+
+
+def _sentence(error: BaseException) -> str:
+    """What failed: the type, and the first line of the message that says something."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    kind = type(error)
+    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}{f': {first}' if first else ''}"
+
+
+def _user_line(error: BaseException) -> str:
+    """The innermost line that the user wrote: what they passed to a library tells more than where that gave up."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
-    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
+    written = [frame for frame in frames if not _is_library(frame.filename)] or frames
+    return f"{Path(written[-1].filename).name}:{written[-1].lineno}" if written else ""
+
+
+def _is_library(filename: str) -> bool:
+    return filename.startswith(_STDLIB) or not _INSTALLED.isdisjoint(Path(filename).parts)

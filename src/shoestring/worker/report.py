@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -78,6 +79,12 @@ def parse_line(
 def _all_numbers(fields: Mapping[str, object]) -> bool:
     numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in fields.values()]
     return bool(numbers) and all(numbers)
+
+
+def value_as_text(metric: str) -> re.Pattern[bytes]:
+    """Finds the metric and a number beside it in a line that is no report: "val_loss: 0.3", "val_loss = 3e-1"."""
+    number = rb"[-+]?(\d+\.?\d*|\.\d+|nan|inf)"
+    return re.compile(rb"(?<![\w.])" + re.escape(metric.encode()) + rb"[\"']?\s*[:=]?\s*" + number, re.IGNORECASE)
 
 
 def _number(name: str, value: object, metric: str | None) -> float | None:

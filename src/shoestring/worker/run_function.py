@@ -46,18 +46,23 @@ def run_function(
     trial.close()
     if trial.left:
         return FunctionOutcome("halted", trial.step)
-    missing = never_reported(metric, trial.metric_names)
+    missing = never_reported(metric, trial.metric_names, f"call trial.report({_argument(metric)}) after each step")
     if missing and (began_at == 0 or trial.step > began_at):
         return FunctionOutcome("failed", trial.step, missing)
     target = None if until_exit else trial.until_step
     return FunctionOutcome("completed" if target is None or trial.step < target else "reached", trial.step)
 
 
-def never_reported(metric: str | None, names: set[str]) -> str:
+def never_reported(metric: str | None, names: set[str], hint: str) -> str:
     """The error sentence for code that ended without reporting the study's metric; "" if it did report it."""
     if metric is None or metric in names:
         return ""
-    return f"never reported {metric!r}; reported: {', '.join(sorted(names)) or 'nothing'}"
+    return f"never reported {metric!r}; reported: {', '.join(sorted(names)) or 'nothing'} ({hint})"
+
+
+def _argument(metric: str | None) -> str:
+    name = metric or ""
+    return f"{name}=..." if name.isidentifier() else f"**{{{name!r}: ...}}"
 
 
 def died_of(number: int) -> str:

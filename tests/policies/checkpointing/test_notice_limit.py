@@ -138,6 +138,20 @@ def test_a_step_longer_than_the_notice_is_named_as_the_reason() -> None:
     saved(run, 1, gb=0.1, took_s=1.0)
     (warning,) = notice_warnings(RunView(run.state))
     assert warning.startswith("a notice of 12s is over before a step of 10s can be saved; trial 0 takes that long: ")
+    assert "1 with steps too long to save on a notice" in line_of(run.state)
+    assert "too large" not in line_of(run.state)
+
+
+def test_long_steps_and_large_checkpoints_are_two_warnings() -> None:
+    run = running(OnNotice(), notice_s=12.0)
+    saved(run, 1, gb=0.1, took_s=1.0)
+    run.rent("l1", offer=SPOT)
+    run.add("j1", until_step=9)
+    run.start("s1", "j1", "l1")
+    run.happened(replace(save := run.save("j1", 0), took_s=340.0, ref=replace(save.ref, size_bytes=34 * GB)))
+    long, large = notice_warnings(RunView(run.state))
+    assert "trial 0 takes that long: " in long
+    assert "trial 1 saves 34 GB in 5m40: " in large
 
 
 def test_many_trials_make_one_warning() -> None:

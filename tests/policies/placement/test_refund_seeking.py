@@ -73,6 +73,11 @@ def test_of_two_machines_at_one_price_the_one_that_will_be_preempted_is_rented_a
     assert "free of charge if so: maximum price $0.30015/h" in request.why
 
 
+def test_the_reason_does_not_round_the_maximum_to_the_price() -> None:
+    (request,) = requested(story(BUSY))
+    assert "maximum price $0.30015/h, 0.05% above the market's" in request.why
+
+
 def test_the_guard_sets_aside_what_the_maximum_allows_and_no_more() -> None:
     (request,) = requested(story(BUSY))
     assert request.reserve_usd == pytest.approx(0.3 * (1 + ABOVE_MARKET) * SPEC.slice_s / HOUR_S)

@@ -79,27 +79,31 @@ def notice_of(state: RunView, segment: Segment) -> float | None:
     return min((listing.notice_s for listing in listings if listing.offer.spot), default=None)
 
 
-def too_large_now(state: RunView) -> int:
-    """How many running trials could not save within a notice: for a status line that is redrawn all the time."""
-    count = 0
+def cannot_save_now(state: RunView) -> tuple[int, int]:
+    """How many running trials could not save within a notice: those whose checkpoints are too large, and those whose
+    steps alone take longer. For a status line that is redrawn all the time."""
+    too_large = too_slow = 0
     for segment in state.segments.values():
         notice_s = notice_of(state, segment)
         limit = None if notice_s is None else limit_of(state, state.jobs[segment.job], notice_s)
-        count += limit is not None and not limit.is_kept
-    return count
+        if limit is not None and not limit.is_kept:
+            too_slow += limit.is_too_short_for_a_step
+            too_large += not limit.is_too_short_for_a_step
+    return too_large, too_slow
 
 
 def notice_warnings(state: RunView) -> Iterator[str]:
-    """A sentence for each length of notice, among those of the machines rented, that some checkpoint is too large for.
-
-    It names the trial that is worst off, and what limits its loss."""
+    """Sentences for each length of notice, among those of the machines rented: one if steps are too long for it, one if
+    checkpoints are too large. Each names the trial that is worst off, and what limits its loss."""
     rented = {*state.accounts, *(lease.offer for lease in state.leases.values())}
     for notice_s in sorted({x.notice_s for x in state.listings.values() if x.offer.spot and x.offer in rented}):
         judged = [(limit, job) for job in state.jobs.values() if (limit := limit_of(state, job, notice_s)) is not None]
-        too_large = [pair for pair in judged if not pair[0].is_kept]
-        if too_large:
-            limit, worst = max(too_large, key=lambda pair: (pair[0].short_by_s, -pair[1].number))
-            yield f"{limit.allows}; {_too_much(limit, worst, len(too_large) - 1)}: {_remedy(state, worst)}"
+        unsaved = [pair for pair in judged if not pair[0].is_kept]
+        for too_slow in (True, False):
+            alike = [pair for pair in unsaved if pair[0].is_too_short_for_a_step == too_slow]
+            if alike:
+                limit, worst = max(alike, key=lambda pair: (pair[0].short_by_s, -pair[1].number))
+                yield f"{limit.allows}; {_too_much(limit, worst, len(alike) - 1)}: {_remedy(state, worst)}"
 
 
 def _too_much(limit: NoticeLimit, job: Job, others: int) -> str:

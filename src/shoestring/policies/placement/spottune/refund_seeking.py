@@ -68,7 +68,7 @@ class RefundSeeking(CheapestStep):
         return (
             ", its first hour is never refunded"
             if most is None
-            else f", free of charge if so: maximum price ${most:.5f}/h"
+            else f", free of charge if so: maximum price ${most:.6g}/h, {ABOVE_MARKET:.2%} above the market's"
         )
 
 
