@@ -60,12 +60,12 @@ def test_a_pipe_gets_the_values_as_they_are(prompt: Prompt) -> None:
 
 
 def test_a_spreadsheet_gets_formulas_as_text_and_numbers_as_numbers(prompt: Prompt) -> None:
-    jobs = ["=1+1", "@SUM(A1)", "+cmd|x", "-2+3", "-0.5", "plain"]
+    jobs = ["=1+1", "@SUM(A1)", "+cmd|x", "-2+HYPERLINK(A1)", "\t=1", "-0.5", "-O3", "plain"]
     (prompt.folder / "jobs.jsonl").write_text("".join(json.dumps({"x": value, "n": -1.5}) + "\n" for value in jobs))
     prompt("bag", "--table", "jobs.jsonl", "--name", "cells", "--", "echo", "={x}")
     assert prompt("export", "cells", "-o", "cells.csv").exit_code == 0
     rows = list(csv.DictReader((prompt.folder / "cells.csv").open()))
-    assert [row["x"] for row in rows] == ["'=1+1", "'@SUM(A1)", "'+cmd|x", "'-2+3", "-0.5", "plain"]
+    assert [row["x"] for row in rows] == [*(f"'{value}" for value in jobs[:5]), *jobs[5:]]
     assert {row["n"] for row in rows} == {"-1.5"}
     assert all(row["output"].startswith("'=") for row in rows)
     assert json.loads(prompt("export", "cells", "--format", "json").stdout)["results"][0]["x"] == "=1+1"

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from shoestring.report.study import Study
 from shoestring.units import ACTIVE
 
 FORMATS = ("csv", "json", "parquet")
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets run begins with one of these."""
+_FORMULA = re.compile(r"[=@\t\r]|[-+].*[(|!]", re.DOTALL)
+"""What spreadsheets run. After a sign only what calls a function, a program or another sheet: "-O3" is ordinary."""
 
 
 def format_for(path: Path | None, given: str | None) -> str:
@@ -60,17 +61,7 @@ def _rows(study: Study) -> list[dict[str, Any]]:
 
 def _cell(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it text there."""
-    if isinstance(value, str) and value.startswith(_FORMULAS) and not _is_number(value):
-        return f"'{value}"
-    return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def to_json(plain: Any) -> str:
