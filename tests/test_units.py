@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoestring.errors import SpecError
-from shoestring.units import parse_duration_s, parse_usd, show_bytes, show_duration, show_number, show_usd
+from shoestring.units import parse_duration_s, parse_usd, show_bytes, show_duration, show_number, show_text, show_usd
 
 
 @pytest.mark.parametrize(
@@ -186,3 +186,16 @@ def test_numbers_are_short(value, shown):
 )
 def test_sizes_are_shown_with_two_significant_digits(size, shown):
     assert show_bytes(size) == shown
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("text", ["\x1b[2J", "a\rb", "\x00", "\x7f", "\x9b0m", "\u202e", "\u2066", "\u2028", "\ud800"])
+def test_what_a_terminal_would_obey_is_escaped(text: str) -> None:
+    shown = show_text(text)
+    assert shown.isprintable()
+    assert shown.encode().decode("unicode_escape") == text
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    for text in ("lr 0.1", "Größe 3 µm · ok", "日本語 🙂", "a\u00a0b"):
+        assert show_text(text) == text

@@ -139,6 +139,19 @@ def test_ctrl_c_pauses_and_the_same_command_resumes_with_a_larger_budget(prompt:
     assert "you set the budget to $400.00" in str(study.log())
 
 
+def test_ctrl_c_does_not_call_a_trial_saved_that_saves_nothing(prompt: Prompt) -> None:
+    steps = "for step in trial.steps():\n        trial.report(loss=1.0)\n        time.sleep(0.1)\n"
+    unsaved = f"import time\ndef train(trial):\n    {steps}"
+    file = prompt.study(train=unsaved, trials="1", max_steps="100000", recipe='"random"', on='"local"')
+    study = Study.in_folder(RunFolder(Path(".shoestring/study")))
+    running = subprocess.Popen([*SHOESTRING, "run", file], stderr=subprocess.PIPE, text=True)
+    until(lambda: _steps(study) > 1)
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130, stderr
+    assert "1 machine released, 0 trials saved, 1 trial not saved (" in stderr
+
+
 def test_after_kill_9_the_same_command_resumes(prompt: Prompt) -> None:
     file = prompt.study(train=SLOW, trials="4", max_steps="36", on='"local"')
     Path("slow").touch()
