@@ -80,6 +80,7 @@ class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True)
     zones: list[str] | None = None
     provider: str | None = None
     speedup: float | None = None
+    interruptions_per_hour: float | None = None
     simulate: dict[str, Any] | None = None
 
 
