@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import socket
 import stat
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from shoestring.errors import SpecError, StorageError
+from shoestring.server.app import make_app
+from shoestring.server.http_limits import ADMIT
 from shoestring.server.limits import MAX_CONNECTIONS
 from shoestring.server.tokens import FILE, TokenStore, add_token, read_tokens, revoke_token
 from shoestring.testing.slowness import PATIENCE_S
@@ -61,6 +67,26 @@ def test_idle_connections_without_a_token_keep_no_token_holder_out(shared: Servi
     finally:
         for line in idle:
             line.close()
+
+
+def test_more_connections_with_a_token_than_allowed_are_refused_in_json(tmp_path) -> None:
+    secret = add_token(tmp_path / FILE, "alice")
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/runs",
+        "headers": [(b"authorization", f"Bearer {secret}".encode())],
+        "extensions": {ADMIT: lambda: False},
+    }
+    asyncio.run(make_app(tmp_path, tmp_path, 1)(scope, AsyncMock(), send))  # type: ignore[arg-type]
+    start, body = sent
+    assert start["status"] == 503
+    assert json.loads(body["body"])["error"] == f"{MAX_CONNECTIONS} connections are open already"
 
 
 def test_tokens_are_valid_from_creation_to_revocation(shared: Serving) -> None:

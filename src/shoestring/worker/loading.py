@@ -132,7 +132,7 @@ def _sentence(error: BaseException) -> str:
 
 def _user_line(error: BaseException) -> str:
     """The innermost line that the user wrote: what they passed to a library tells more than where that gave up."""
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and error.filename and not error.filename.startswith("<"):
         return f"{Path(error.filename).name}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
     written = [frame for frame in frames if not _is_library(frame.filename)] or frames
