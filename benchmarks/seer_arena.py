@@ -30,7 +30,7 @@ from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Latencies
 from shoestring.world.sim.world import SimWorld
 
-LATENCIES = Latencies(start_s=10.0, save_overhead_s=1.0, restore_overhead_s=1.0, lead_s=20.0)
+LATENCIES = Latencies(start_s=10.0, save_overhead_s=1.0, restore_overhead_s=1.0)
 WIND_DOWN_S = 30.0
 SLICE_S = 300.0
 """Spot machines are prepaid at the on-demand price: longer slices would tie up money that pays for more machines."""

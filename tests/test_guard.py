@@ -17,7 +17,8 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer, PriceHistory
 from shoestring.market.billing import billing_rule
-from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
+from shoestring.market.catalog.catalog import free_listing
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, ConstantPrices, Story, story
 from tests.numbers import over_numbers
 
 
@@ -52,17 +53,31 @@ def test_a_lease_is_cut_down_to_the_deadline() -> None:
     assert ask(story(spec=replace(SPEC, deadline_s=300.0))).end_by == 300.0
 
 
-def test_less_than_a_minute_is_refused_with_the_sum_that_is_missing() -> None:
-    answer = ask(story(spec=replace(SPEC, budget_usd=0.01)))
-    assert answer == d.Refused(wish=ANY, why="$0.01 of the budget is free, 1m of small spot in a may cost $0.017")
+def test_a_lease_too_short_to_be_of_use_is_refused_with_the_sum_that_is_missing() -> None:
+    """A minute and a half to start, two to wind down, and a minute of work."""
+    answer = ask(story(spec=replace(SPEC, budget_usd=0.07)))
+    assert answer == d.Refused(wish=ANY, why="$0.07 of the budget is free, 4m30 of small spot in a may cost $0.075")
     assert "before the deadline" in ask(story(spec=replace(SPEC, deadline_s=30.0))).why
 
 
+def test_a_lease_that_was_planned_shorter_than_usual_is_granted() -> None:
+    assert ask(story(), end_by=100.0).end_by == 100.0
+    refused = ask(story(spec=replace(SPEC, budget_usd=0.01)), end_by=100.0)
+    assert refused == d.Refused(wish=ANY, why="$0.01 of the budget is free, 1m of small spot in a may cost $0.017")
+
+
+def test_machines_of_your_own_are_free_to_be_held_for_seconds() -> None:
+    mine = free_listing()
+    run = story(spec=replace(SPEC, listings=(mine,), deadline_s=20.0, wind_down_s=1.0, budget_usd=0.0))
+    run.state.feed = ConstantPrices({mine.offer: 0.0})
+    assert isinstance(ask(run, offer=mine.offer, end_by=20.0), d.RequestLease)
+
+
 def test_what_other_leases_reserve_is_not_free() -> None:
-    run = story(spec=replace(SPEC, budget_usd=0.3))
+    run = story(spec=replace(SPEC, budget_usd=0.35))
     ask(run)
     answer = ask(run)
-    assert answer.reserve_usd <= 0.05 + 1e-9
+    assert answer.reserve_usd <= 0.1 + 1e-9
     assert isinstance(ask(run), d.Refused)
 
 

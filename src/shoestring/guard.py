@@ -3,6 +3,7 @@
 Law: at every moment, dollars billed + the worst case of every open lease <= budget, and no open lease can outlive the
 deadline. Leases are prepaid up to `end_by`, where they end by themselves, so the law holds even while no controller is
 alive. A proposed lease that does not fit is cut down to what fits; if that is too short to be useful, it is `Refused`.
+So is every lease once machines were given back unused too often (`renting.breaker`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Listing, PriceHistory
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import billing_rule
+from shoestring.policies.placement.renting.breaker import renting_stopped, why_stopped
+from shoestring.policies.placement.renting.least_time import least_charged_s, least_lease_s
 from shoestring.units import show_duration, show_usd
 
 
 @dataclass(frozen=True)
 class BudgetAndDeadline:
-    least_s: float = 60.0
-    """A lease that can be held for less than this is not worth requesting: most clouds charge a minute anyway."""
-
     def __call__(self, state: RunView, proposed: d.Decision) -> d.Decision:
         match proposed:
             case d.RequestLease():
@@ -41,22 +41,27 @@ class BudgetAndDeadline:
         listing = state.listings.get(proposed.offer)
         if listing is None or (proposed.max_usd_per_hour is not None and not proposed.max_usd_per_hour > 0):
             return proposed  # evolve reports what is wrong with it
-        now = state.now
+        if renting_stopped(state):
+            return d.Refused(wish=proposed, why=why_stopped(state))
+        now, least_s = state.now, _least_s(state, proposed)
         end_by = min(proposed.end_by, state.deadline_at)
-        if end_by - now < self.least_s:
+        if came_too_late(state, proposed):
+            left_s = max(0.0, state.deadline_at - now)
             return d.Refused(
-                wish=proposed, why=f"only {show_duration(max(0.0, end_by - now))} left before the deadline"
+                wish=proposed,
+                why=f"only {show_duration(left_s)} left before the deadline, "
+                f"and a machine is of use from {show_duration(least_s)} on",
             )
         worst = _worst_case(
             listing, proposed.max_usd_per_hour, started=now, prices=state.history(proposed.offer), now=now
         )
         left = state.spec.budget_usd - state.spent_usd - state.reserved_usd
         end_by = _longest(worst, left, now, end_by)
-        if end_by - now < self.least_s:
+        if end_by - now < least_s:
             return d.Refused(
                 wish=proposed,
                 why=f"{show_usd(max(0.0, left))} of the budget is free, "
-                f"{show_duration(self.least_s)} of {proposed.offer} may cost {show_usd(worst(now + self.least_s))}",
+                f"{show_duration(least_s)} of {proposed.offer} may cost {show_usd(worst(now + least_s))}",
             )
         return replace(proposed, end_by=end_by, reserve_usd=worst(end_by))
 
@@ -85,6 +90,18 @@ class BudgetAndDeadline:
                 f"({show_usd(max(0.0, left))} of the budget is free for it)",
             )
         return replace(proposed, end_by=end_by, reserve_usd=worst(end_by))
+
+
+def came_too_late(state: RunView, proposed: d.RequestLease) -> bool:
+    """Does the deadline leave too little time for this lease?"""
+    return state.deadline_at - state.now < _least_s(state, proposed)
+
+
+def _least_s(state: RunView, proposed: d.RequestLease) -> float:
+    """With less than this it is refused. A policy that plans for a shorter lease than usual gets it."""
+    listing = state.listings[proposed.offer]
+    least_s = least_lease_s(state, listing)
+    return least_s if proposed.end_by - state.now >= least_s else least_charged_s(state, listing)
 
 
 def _worst_case(

@@ -16,7 +16,6 @@ BY_HAND = {
     "one save": 6.0,
     "release to gone": 2.0,
     "notice to gone": 120.0,
-    "leaving to expiry": 60.0,
 }
 
 
@@ -42,11 +41,6 @@ def stretches(latencies: Latencies, *, notice_s=120.0, step_s=10.0, checkpoint_g
     doomed.rent()
     notice = doomed.first(e.RevocationNoticed)
 
-    leaving = Scene(market(), latencies, checkpoint_gb=None)
-    leaving.rent(end_by=900.0)
-    leaving.next()
-    leaving.start(until_step=999)
-
     return {
         "request to grant": granted.at,
         "request to denial": denied.next().at,
@@ -56,7 +50,6 @@ def stretches(latencies: Latencies, *, notice_s=120.0, step_s=10.0, checkpoint_g
         "one save": save.at - report.at,
         "release to gone": released.at - asked_at,
         "notice to gone": notice.gone_at - notice.at,
-        "leaving to expiry": 900.0 - leaving.first(e.SegmentEnded).at,
     }
 
 
@@ -73,7 +66,6 @@ def test_the_default_latencies_add_up_as_computed_by_hand():
         ({"restore_gb_per_s": 0.05}, {"order to running from a checkpoint": 31.0}),
         ({"restore_overhead_s": 0.0}, {"order to running from a checkpoint": 22.5}),
         ({"release_s": 30.0}, {"release to gone": 30.0}),
-        ({"lead_s": 200.0}, {"leaving to expiry": 200.0}),
     ],
 )
 def test_a_latency_of_the_world_changes_its_own_interval(latency, changes):
@@ -105,9 +97,7 @@ def test_provisioning_times_spread_by_the_given_share():
     assert all(50.0 <= wait <= 150.0 for wait in waits)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"start_s": -1.0}, {"release_s": float("nan")}, {"lead_s": float("inf")}, {"save_gb_per_s": 0.0}]
-)
+@pytest.mark.parametrize("wrong", [{"start_s": -1.0}, {"release_s": float("nan")}, {"save_gb_per_s": 0.0}])
 def test_an_impossible_latency_is_refused_by_name(wrong):
     with pytest.raises(SpecError, match=next(iter(wrong))):
         Latencies(**wrong)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import pytest
@@ -94,9 +95,11 @@ def test_a_machine_ends_with_availability_and_none_is_granted_until_it_returns()
     first, *others = events_of(entries, e.LeaseDenied)
     assert first == e.LeaseDenied(at=520.0, lease="l1", reason="no_capacity")
     assert {event.reason for event in others} == {"no_capacity"}
-    # Tried again a minute after every denial, and granted 40 s after the first try that finds a machine.
-    assert 1940.0 <= others[-1].at < 2005.0
-    assert 2040.0 <= events_of(entries, e.LeaseGranted)[1].at < 2105.0
+    # Tried again a minute after the first denial, two after the second, and so on; granted 40 s after the first try
+    # that finds a machine.
+    tried = [520.0, *(event.at for event in others)]
+    assert [later - earlier for earlier, later in pairwise(tried)] == [65.0, 125.0, 245.0, 485.0]
+    assert events_of(entries, e.LeaseGranted)[1].at == tried[-1] + 960.0 + 40.0
     assert state.jobs["j0"].status == "finished"
 
 

@@ -152,17 +152,11 @@ def test_code_that_stopped_in_time_is_not_killed_as_well():
     assert without_bill(scene.next()) == gone(200.0, "expired")
 
 
-def test_shortly_before_prepaid_time_ends_the_worker_saves_and_stops_by_itself():
-    scene = Scene()
-    scene.train(until_step=99, end_by=145.0)
-    assert scene.until(e.SegmentEnded)[-3:] == [reported(90.0, 3), saved(96.0, 3), ended(96.0, 3, "halted")]
-
-
 def test_a_worker_on_an_extended_lease_keeps_running():
     scene = Scene()
     scene.train(until_step=99, end_by=145.0)
     scene.order(d.ExtendLease(lease="l0", end_by=245.0, why="a test"))
-    assert scene.until(e.SegmentEnded)[-3:] == [reported(190.0, 13), saved(196.0, 13), ended(196.0, 13, "halted")]
+    assert scene.until(e.SegmentEnded)[-2:] == [reported(240.0, 18), ended(245.0, 18, "lost")]
 
 
 # -- notices -----------------------------------------------------------------------------------------------------------

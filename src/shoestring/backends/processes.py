@@ -28,9 +28,6 @@ from shoestring.kernel.types import EndCause, LeaseId, SegmentId
 from shoestring.worker.ranks import free_port
 from shoestring.worker.task import TASK, Control, Task, read_json
 
-_LEAD_MARKET_S = 60.0
-_LEAST_LEAD_S = 0.25
-"""Saving takes real time, however fast the market's clock runs."""
 _LEAST_GRACE_S = 0.5
 _BEAT_EVERY_S = 1.0
 
@@ -161,7 +158,7 @@ class ProcessBackend:
             end_by=self._clock.wall(times.end_by),
             notice_at=None if times.notice_at == NEVER else self._clock.wall(times.notice_at),
             gone_at=None if times.gone_at == NEVER else self._clock.wall(times.gone_at),
-            lead_s=max(_LEAST_LEAD_S, self._clock.real_s(_LEAD_MARKET_S)),
+            lead_s=self._clock.real_s(self._site.wind_down_s),
         )
 
     def plan_saves(self, plan: PlanSaves) -> None:

@@ -11,6 +11,9 @@ from shoestring.worker.loading import TrainFunction
 from shoestring.world.live.clock import RunClock
 
 DEADMAN_S = 300.0
+WIND_DOWN_S = 60.0
+LEAST_WIND_DOWN_S = 0.25
+"""Saving takes real time, however fast the market's clock runs: the least `wind_down_s` of a live run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,9 @@ class Site:
     """How many steps they have is unknown."""
     slots_per_worker: int = 1
     """A trial with more slots is a gang of several worker processes."""
+    wind_down_s: float = WIND_DOWN_S
+    """The spec's: so long before the prepaid time of its machine ends, in market time, a worker saves and stops by
+    itself. Placement starts nothing later than that, or it would have to leave at once."""
     deadman_s: float = DEADMAN_S
     """Real seconds without a controller after which a worker saves and releases its machine."""
     function: TrainFunction | None = None

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from shoestring.kernel.types import CheckpointRef, Config, JobId, LeaseId, Metrics, Offer, SegmentId, Tags
+from shoestring.kernel.types import CheckpointRef, Config, Denial, JobId, LeaseId, Metrics, Offer, SegmentId, Tags
 
 JobStatus = Literal["paused", "waiting", "running", "finished", "pruned", "failed"]
 Phase = Literal["running", "pausing", "parking", "winding_down", "concluded"]
@@ -150,6 +150,8 @@ class Lease(msgspec.Struct, kw_only=True):
     releasing: bool = False
     segments: list[SegmentId] = []
     idle_since: float | None = None
+    ran: bool = False
+    """Has user code run on it?"""
     timers: list[str] = []
     """Names of timers that are void once this lease has ended."""
 
@@ -215,10 +217,36 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     """The last reported value of the metric; None if there is none."""
 
 
+class Setback(msgspec.Struct, kw_only=True):
+    """An offer that gave no machine to work on, in one round of requests or in several, one after the other.
+
+    A round is all that was requested before the first of it was answered: ten denials at once are one setback.
+    """
+
+    why: Denial | Literal["preempted"]
+    """preempted: granted, and gone before user code ran on it."""
+    at: float
+    """The latest."""
+    round_at: float
+    """The first of the latest round: what was requested later belongs to the next."""
+    rounds: int = 1
+
+
+class GivenBack(msgspec.Struct, kw_only=True):
+    """Machines that were up, ran no user code and were released, or ended, while trials waited: since one last ran."""
+
+    machines: int = 0
+    rounds: int = 0
+    """Rounds of requests, as of a `Setback`."""
+    round_at: float = -math.inf
+
+
 class Account(msgspec.Struct, kw_only=True):
     """What one offer has cost so far: finished leases only."""
 
     leases: int = 0
+    unused: int = 0
+    """Of those granted, how many ended before user code ran on them."""
     seconds: float = 0.0
     charged_usd: float = 0.0
     refunded_usd: float = 0.0

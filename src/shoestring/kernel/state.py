@@ -12,7 +12,18 @@ from typing import Any, get_args
 
 from shoestring.kernel.decisions import Decision, Refused
 from shoestring.kernel.policy import PriceFeed
-from shoestring.kernel.records import Account, Job, Latency, Lease, Phase, Segment, Settled, Timing
+from shoestring.kernel.records import (
+    Account,
+    GivenBack,
+    Job,
+    Latency,
+    Lease,
+    Phase,
+    Segment,
+    Setback,
+    Settled,
+    Timing,
+)
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import EndReason, JobId, LeaseId, Listing, Offer, SegmentId
 
@@ -67,6 +78,8 @@ class RunState:
         self.accounts: dict[Offer, Account] = {}
         self.spent_usd = 0.0
         self.timers: dict[str, float] = {}
+        self.timer_whys: dict[str, str] = {}
+        """What each timer is for, as a sentence."""
         self.background_tasks: dict[str, None] = {}
         self.refused: Refused | None = None
         """The latest refusal, and how many there were: policies may react, people see it in the report."""
@@ -74,6 +87,11 @@ class RunState:
         self.denials = 0
         self.denied_at: dict[Offer, float] = {}
         """When each offer was last denied."""
+        self.setbacks: dict[Offer, Setback] = {}
+        """Offers whose latest requests gave no machine to work on."""
+        self.given_back = GivenBack()
+        self.last_lease_at = -math.inf
+        """When a lease was last requested, granted, denied or ended."""
         self.revocations = 0
         self.lost_s = 0.0
         self.lost_steps = 0

@@ -11,7 +11,20 @@ from hashlib import blake2b
 from typing import TypeVar, cast
 
 from shoestring.kernel.decisions import Decision, Refused
-from shoestring.kernel.records import Account, Job, Latency, Lease, Pace, Phase, Segment, Settled, Timing, Where
+from shoestring.kernel.records import (
+    Account,
+    GivenBack,
+    Job,
+    Latency,
+    Lease,
+    Pace,
+    Phase,
+    Segment,
+    Setback,
+    Settled,
+    Timing,
+    Where,
+)
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, Listing, Offer, PriceHistory, SegmentId
@@ -227,6 +240,20 @@ class RunView:
     @property
     def denied_at(self) -> Mapping[Offer, float]:
         return self._state.denied_at
+
+    @property
+    def setbacks(self) -> Mapping[Offer, Setback]:
+        """Offers whose latest requests gave no machine to work on."""
+        return self._state.setbacks
+
+    @property
+    def given_back(self) -> GivenBack:
+        return self._state.given_back
+
+    @property
+    def last_lease_at(self) -> float:
+        """When a lease was last requested, granted, denied or ended."""
+        return self._state.last_lease_at
 
     # -- cache --------------------------------------------------------------------------------------
     def memo(self, owner: Hashable, derive: Callable[[], T]) -> T:

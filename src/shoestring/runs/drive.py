@@ -172,6 +172,7 @@ def _world(
         until_exit=spec.until_exit,
         open_ended=bool(spec.open_ended),
         slots_per_worker=spec.slots,
+        wind_down_s=spec.wind_down_s,
         function=function,
     )
     background = InProcessTasks() if place.place.in_caller else None

@@ -18,6 +18,7 @@ import msgspec
 from shoestring.errors import SpecError
 from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.types import Config, Direction, Listing, Offer
+from shoestring.policies.placement.renting.least_time import LEAST_CHARGED_S
 from shoestring.space.constraints import Constraint, parse_all
 from shoestring.space.space import Space, check_names, from_plain
 from shoestring.specs.read_file import load_spec_file, split_sections
@@ -29,8 +30,6 @@ __all__ = ["check_affordable", "default_trials", "kind_of", "load_spec_file", "m
 
 DEFAULT_TRIALS = 64
 MOST_JOBS = 1_000_000
-LEAST_CHARGED_S = 60.0
-"""A machine that cannot be paid for this long is not requested: most clouds charge at least a minute."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
 """Runs are folders on disk, so their names are plain."""

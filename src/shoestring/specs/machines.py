@@ -19,9 +19,10 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing
 from shoestring.market.billing import new_lease_usd
 from shoestring.policies.placement.named_machines import Wanted, is_named
+from shoestring.policies.placement.renting.least_time import LEAST_CHARGED_S
 from shoestring.space.parameters import WORDS_OF, Choice, Constant, Int, Role
 from shoestring.space.space import Space, from_plain
-from shoestring.specs.build import LEAST_CHARGED_S, default_trials
+from shoestring.specs.build import default_trials
 from shoestring.units import show_usd
 from shoestring.values import Value, did_you_mean
 

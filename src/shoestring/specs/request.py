@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -13,6 +14,7 @@ import msgspec
 
 from shoestring import recipes
 from shoestring.backends.registry import RunPlace, find_place
+from shoestring.backends.site import LEAST_WIND_DOWN_S
 from shoestring.errors import SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
@@ -27,6 +29,7 @@ from shoestring.specs.import_order import check_reached
 from shoestring.specs.job_table import with_table
 from shoestring.specs.machines import machine_names, resolve_machines
 from shoestring.specs.market import Market, make_market
+from shoestring.specs.rentable import check_rentable
 from shoestring.worker.loading import address_of
 
 MARKET_FIELDS = ("machines", "zones", "provider", "speedup", "interruptions_per_hour")
@@ -89,17 +92,20 @@ class RunRequest:
             spec = file.pinned(spec, folder)
         if runs_code:
             _check_program(spec, folder)
-        if "slice_s" not in given and runs_code:
-            spec = msgspec.structs.replace(spec, slice_s=_slice_s(spec, market, place))
+        if runs_code:
+            spec = _in_real_time(spec, market, place, slice_given="slice_s" in given)
         if not market.seed:
             market = msgspec.structs.replace(market, seed=spec.seed)
         provider = market.open_live(spec.deadline_s) if runs_code else market.open(spec.deadline_s)
         spec = msgspec.structs.replace(spec, listings=market.listings(provider))
         _check_prices(spec, provider)
-        spec = _resolve_machines(spec, source, trials_given="trials" in given)
+        with _naming(source):
+            spec = resolve_machines(spec, trials_given="trials" in given)
         # With the listings: some recipes need them to see that budget or deadline do not suffice.
         policies = tuple(recipes.build(spec))
         recipes.refuse_early_stopping(spec)
+        with _naming(source):
+            check_rentable(spec, policies, _start_s(provider))
         for grid in (policy for policy in policies if isinstance(policy, Grid)):  # it determines the number of trials
             spec = msgspec.structs.replace(spec, trials=len(spec.given) + spec.space.grid_size(grid.points))
         if market.kind == "prices":
@@ -130,18 +136,28 @@ def _sell(names: tuple[str, ...], market: object, options: dict[str, object], pl
         options.setdefault("machines", names)
 
 
-def _resolve_machines(spec: RunSpec, source: str, *, trials_given: bool) -> RunSpec:
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    """Errors start with the call or the file they come from."""
     try:
-        return resolve_machines(spec, trials_given=trials_given)
+        yield
     except SpecError as error:
         raise SpecError(f"{source}: {error}", hint=error.hint) from None
 
 
-def _slice_s(spec: RunSpec, market: Market, place: RunPlace) -> float:
-    """How far ahead machines are prepaid: at least seconds of real time, however fast the market's clock runs. To the
-    deadline, as far as the budget allows, where leases cannot be renewed."""
-    least_s = place.place.least_slice_s
-    return spec.deadline_s if least_s is None else max(spec.slice_s, least_s * market.speedup)
+def _in_real_time(spec: RunSpec, market: Market, place: RunPlace, *, slice_given: bool) -> RunSpec:
+    """Machines are prepaid for seconds of real time at least, however fast the market's clock runs; to the deadline, as
+    far as the budget allows, where leases cannot be renewed. And saving takes real time."""
+    wind_down_s = max(spec.wind_down_s, LEAST_WIND_DOWN_S * market.speedup)
+    least_s, slice_s = place.place.least_slice_s, spec.slice_s
+    if not slice_given:
+        slice_s = spec.deadline_s if least_s is None else max(slice_s, least_s * market.speedup)
+    return msgspec.structs.replace(spec, slice_s=slice_s, wind_down_s=wind_down_s)
+
+
+def _start_s(provider: PricedMarket) -> float:
+    """How long a machine may take to start. What only the place itself knows (a queue) is not known before."""
+    return provider.longest_start_s if isinstance(provider, SimulatedProvider) else 0.0
 
 
 def _on_nodes(place: RunPlace, market: Market, given: dict[str, object]) -> Market:

@@ -122,7 +122,7 @@ def test_a_run_that_can_pay_no_machine_ends_with_the_reason() -> None:
     decided = run.tell(e.TimerFired(at=5.0, name="tick"))
     assert isinstance(decided[0], d.Refused)
     assert decided[-2:] == [d.WindDown(reason="out_of_budget", why=ANY), d.Conclude(best=None, why=ANY)]
-    assert run.view.ending.startswith("no more machines can be rented: $0.001 of the budget is free, 1m of small")
+    assert run.view.ending.startswith("no more machines can be rented: $0.001 of the budget is free, 4m30 of small")
 
 
 def test_a_pause_saves_everything_and_can_be_resumed() -> None:

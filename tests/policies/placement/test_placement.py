@@ -130,21 +130,21 @@ def test_an_offer_that_was_denied_is_not_requested_again_at_once() -> None:
     run.tell(TICK)
     assert run.tell(e.LeaseDenied(at=20.0, lease="l0", reason="no_capacity")) == [rent("l1", ON_DEMAND_OFFER, at=20.0)]
     decided = run.tell(e.LeaseDenied(at=30.0, lease="l1", reason="quota"))
-    assert decided == [d.WakeAt(name=RETRY, at=90.0, why="every offer was denied just now: try again")]
-    assert run.tell(e.TimerFired(at=90.0, name=RETRY)) == [rent("l2", SPOT, at=90.0)]
+    assert decided == [d.WakeAt(name=RETRY, at=80.0, why="2 offers: no capacity: try again")]
+    assert run.tell(e.TimerFired(at=80.0, name=RETRY)) == [rent("l2", SPOT, at=80.0)]
 
 
 def test_what_the_guard_refuses_gives_way_to_something_with_a_lower_worst_case() -> None:
     cheap = Offer(provider="aws", zone="b", machine="tiny", spot=False)
     tiny = Listing(offer=cheap, vcpus=1, memory_gb=1, on_demand_usd_per_hour=0.4)
-    run = waiting(Cheapest(), 1, spec=replace(SPEC, listings=(*SPEC.listings, tiny), budget_usd=0.01))
+    run = waiting(Cheapest(), 1, spec=replace(SPEC, listings=(*SPEC.listings, tiny), budget_usd=0.05))
     with_prices(run, {SPOT: 0.3, ON_DEMAND_OFFER: 1.0, cheap: 0.4})
     refused, rented = run.tell(TICK)
     assert isinstance(refused, d.Refused)
     assert refused.wish.offer == SPOT
     assert rented.offer == cheap
-    assert rented.end_by < 10.0 + SPEC.slice_s  # cut down to what ten mills pay
-    assert rented.reserve_usd <= 0.01
+    assert rented.end_by < 10.0 + SPEC.slice_s  # cut down to what five cents pay
+    assert rented.reserve_usd <= 0.05
 
 
 def test_what_cannot_be_paid_while_machines_are_held_is_not_requested() -> None:

@@ -200,6 +200,7 @@ def test_a_gang_that_lost_a_machine_waits_for_one_more_and_keeps_the_others() ->
     run = gang(2)
     first_is_done(run)
     run.tell(e.LeaseGranted(at=HOUR_S + 60, lease="l1"))
+    run.happened(e.SegmentStarted(at=HOUR_S + 80, segment="s1"))
     decisions = run.tell(preempted("l1", 1.5 * HOUR_S))
     assert rented(decisions) == ["small"]
     assert not [x for x in decisions if isinstance(x, d.ReleaseLease)]

@@ -186,7 +186,7 @@ def simulated(curve, seed: int = 0, **fields) -> tuple[RunState, MemoryJournal]:
         },
     )
     journal = MemoryJournal()
-    world = SimWorld(provider, workload, Latencies(start_s=10.0, lead_s=20.0), start=0.0)
+    world = SimWorld(provider, workload, Latencies(start_s=10.0), start=0.0)
     opening = e.RunStarted(at=0.0, spec=spec, seed=seed)
     return run_through(world, journal, recipes.build(spec), BudgetAndDeadline(), first=[opening]), journal
 

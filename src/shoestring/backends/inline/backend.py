@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from shoestring.backends.inline.host import InlineHost, MachineGone
-from shoestring.backends.leases import Biller, Leases, LeaseTimes
+from shoestring.backends.leases import Biller, Leases
 from shoestring.backends.machines import MachineSource
 from shoestring.backends.site import Site
 from shoestring.errors import CheckpointMissing, ShoestringError
@@ -26,9 +26,6 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.trial import Trial
 from shoestring.worker.loading import TrainFunction, describe, load_function
 from shoestring.worker.run_function import FunctionOutcome, run_function
-
-_LEAD_S = 60.0
-"""Market seconds before the end of prepaid time at which a trial has to save and stop."""
 
 
 class InlineBackend:
@@ -112,7 +109,7 @@ class InlineBackend:
             self._site.store,
             run_dir=self._site.run_dir,
             last_step=self._last_step(start),
-            leave_at=_leave_at(times, now),
+            leave_at=min(times.notice_at, times.end_by - self._site.wind_down_s),
             gone_at=min(times.end_by, times.gone_at),
             limit_at=math.inf if start.time_limit_s is None else now + start.time_limit_s,
             save_every_s=self._plans.pop(start.segment, math.inf),
@@ -212,11 +209,6 @@ class InlineBackend:
 
     def close(self) -> None:
         """Machines of this backend end with the process, so there is nothing to release."""
-
-
-def _leave_at(times: LeaseTimes, now: float) -> float:
-    """When to save and stop: at the notice, or shortly before prepaid time ends, but not before half of it is used."""
-    return min(times.notice_at, max(times.end_by - _LEAD_S, (now + times.end_by) / 2))
 
 
 def _first_step(start: StartSegment) -> int:

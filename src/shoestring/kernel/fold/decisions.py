@@ -107,6 +107,7 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
         reserve_usd=decision.reserve_usd,
     )
     state.pending[decision.lease] = None
+    state.last_lease_at = state.now
 
 
 def _open_lease(state: RunState, lease_id: LeaseId, order: str) -> Lease:
@@ -188,6 +189,7 @@ def _drop_checkpoint(state: RunState, decision: d.DropCheckpoint) -> None:
 
 def _wake_at(state: RunState, decision: d.WakeAt) -> None:
     state.timers[decision.name] = decision.at
+    state.timer_whys[decision.name] = decision.why
     if decision.about is not None:
         lease = _open_lease(state, decision.about, "WakeAt")
         if decision.name not in lease.timers:

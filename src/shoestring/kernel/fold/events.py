@@ -14,6 +14,7 @@ from typing import Any
 
 from shoestring.errors import SpecError
 from shoestring.kernel import events as e
+from shoestring.kernel.fold.setbacks import count_given_back, forget_setbacks, note_setback, note_start
 from shoestring.kernel.fold.transitions import (
     close_segment,
     forget_checkpoint,
@@ -42,6 +43,10 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
         return
     if lease.granted_at is None:
         state.timings["provision"].add(max(0.0, event.at - lease.requested_at))
+    state.last_lease_at = event.at
+    setback = state.setbacks.get(lease.offer)
+    if setback is not None and setback.why != "preempted":
+        del state.setbacks[lease.offer]
     lease.granted_at = event.at
     lease.idle_since = event.at
     update_indexes(state, lease)
@@ -53,6 +58,8 @@ def _lease_denied(state: RunState, event: e.LeaseDenied) -> None:
         remove_lease(state, lease)
         state.denials += 1
         state.denied_at[lease.offer] = event.at
+        state.last_lease_at = event.at
+        note_setback(state, lease, event.reason, event.at)
 
 
 def _revocation_noticed(state: RunState, event: e.RevocationNoticed) -> None:
@@ -70,6 +77,7 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
         segment = state.segments[segment_id]
         close_segment(state, segment, "lost", 0, event.at, "", revoked=event.cause in ("revoked", "lost"))
     remove_lease(state, lease)
+    state.last_lease_at = event.at
     account = state.accounts.setdefault(lease.offer, Account())
     seconds = max(0.0, event.at - (event.at if lease.granted_at is None else lease.granted_at))
     account.leases += 1
@@ -85,6 +93,12 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
         state.revocations += 1
         limit_s = state.listings[lease.offer].max_life_s
         account.at_limit += limit_s is not None and seconds >= limit_s - 1.0
+    if lease.granted_at is not None and not lease.ran:
+        account.unused += 1
+        if event.cause in ("revoked", "lost"):
+            note_setback(state, lease, "preempted", event.at)
+        elif state.waiting and state.phase == "running":
+            count_given_back(state, lease, event.at)
 
 
 def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
@@ -94,6 +108,7 @@ def _segment_started(state: RunState, event: e.SegmentStarted) -> None:
             kind: Latency = "restore" if segment.first_step else "start"
             state.timings[kind].add(max(0.0, event.at - segment.started_at))
         segment.running_since = segment.trains_from = event.at
+        note_start(state, segment)
 
 
 def _job_reported(state: RunState, event: e.JobReported) -> None:
@@ -186,6 +201,7 @@ def _segment_ended(state: RunState, event: e.SegmentEnded) -> None:
 def _timer_fired(state: RunState, event: e.TimerFired) -> None:
     if state.timers.get(event.name, math.inf) <= event.at:
         del state.timers[event.name]
+        state.timer_whys.pop(event.name, None)
 
 
 def _thought_ready(state: RunState, event: e.ThoughtReady) -> None:
@@ -193,6 +209,8 @@ def _thought_ready(state: RunState, event: e.ThoughtReady) -> None:
 
 
 def _user_asked(state: RunState, event: e.UserAsked) -> None:
+    if event.wish in ("amend", "resume"):
+        forget_setbacks(state)
     if event.wish == "amend":
         with suppress(SpecError):  # an impossible request changes nothing
             state.spec = amended(state.the_spec, budget_usd=event.budget_usd, deadline_s=event.deadline_s)

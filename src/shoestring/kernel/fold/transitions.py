@@ -40,6 +40,7 @@ def remove_lease(state: RunState, lease: Lease) -> None:
         index.pop(lease.id, None)
     for name in lease.timers:
         state.timers.pop(name, None)
+        state.timer_whys.pop(name, None)
 
 
 def _belongs(index: dict[LeaseId, None], lease: Lease, yes: bool) -> None:

@@ -87,6 +87,11 @@ class SimulatedProvider(PricedMarket):
         self._provision_s = provision_s
         self._provision_spread = provision_spread
 
+    @property
+    def longest_start_s(self) -> float:
+        """From a request to its grant, at the most."""
+        return self._provision_s * (1.0 + self._provision_spread)
+
     def grant(self, request: RequestLease, now: float) -> Grant | Denial:
         """The response to a request that arrives at `now`. A denial arrives after `denial_s`."""
         reason = self._denial(request, now)

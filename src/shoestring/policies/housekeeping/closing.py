@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shoestring.guard import BudgetAndDeadline
+from shoestring.guard import came_too_late
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.types import EndReason, SegmentId
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY
+from shoestring.policies.placement.renting.breaker import renting_stopped, why_stopped
 
 DEADLINE = "deadline"
 
@@ -58,6 +59,9 @@ class Closing:
             yield from self._shut_down(state)
 
     def _notice_the_end(self, state: RunView) -> Iterator[d.Decision]:
+        if renting_stopped(state) and state.waiting and not state.leases:
+            yield d.WindDown(reason="failed", why=why_stopped(state))
+            return
         if _holds(state) or state.background_tasks or any(_may_bring_work(state, name) for name in state.timers):
             return
         refused = [decision for decision in state.decided if isinstance(decision, d.Refused)]
@@ -82,10 +86,7 @@ class Closing:
 
 def _came_too_late(state: RunView, refused: d.Refused) -> bool:
     """Was a lease refused for lack of time, and not of money?"""
-    proposed = refused.wish
-    if not isinstance(proposed, d.RequestLease):
-        return False
-    return min(proposed.end_by, state.deadline_at) - state.now < BudgetAndDeadline.least_s
+    return isinstance(refused.wish, d.RequestLease) and came_too_late(state, refused.wish)
 
 
 def _holds(state: RunView) -> bool:

@@ -80,8 +80,6 @@ class Latencies:
     save_overhead_s: float = 1.0
     restore_overhead_s: float = 1.0
     release_s: float = 2.0
-    lead_s: float = 60.0
-    """How long before its prepaid time ends a worker saves and stops by itself."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

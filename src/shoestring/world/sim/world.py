@@ -239,20 +239,6 @@ class SimWorld:
         self._push(self.now + self.latencies.start_s + restore_s, self._ready, segment)
         if order.time_limit_s is not None:
             self._push(self.now + order.time_limit_s, self._overran, segment)
-        leave_at = self._leave_at(segment)
-        if leave_at > self.now:  # a segment started later than that runs anyway, until its machine ends
-            self._push(leave_at, self._last_call, segment)
-
-    def _leave_at(self, segment: SimSegment) -> float:
-        return min(self._leases[lease].end_by for lease in segment.order.leases) - self.latencies.lead_s
-
-    def _last_call(self, at: float, segment: SimSegment) -> None:
-        if segment.open:
-            leave_at = self._leave_at(segment)
-            if leave_at > at:  # extended since
-                self._push(leave_at, self._last_call, segment)
-            else:
-                segment.halt()
 
     def _ready(self, at: float, segment: SimSegment) -> e.Event | None:
         if not segment.open:

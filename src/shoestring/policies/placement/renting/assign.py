@@ -10,7 +10,8 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.packing import Packing, has_time, is_gang, packing_for
+from shoestring.policies.placement.renting.least_time import has_time
+from shoestring.policies.placement.renting.packing import Packing, is_gang, packing_for
 
 PLACEMENT_WAKERS: frozenset[Waker] = frozenset(
     {

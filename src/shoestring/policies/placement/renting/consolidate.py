@@ -12,7 +12,8 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.records import Lease, Segment
 from shoestring.kernel.types import LeaseId
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.packing import has_time, zone_of
+from shoestring.policies.placement.renting.least_time import has_time
+from shoestring.policies.placement.renting.packing import zone_of
 
 LEAST_LEFT_S = 600.0
 """A move costs a save, a start and a restore. With less time than this to the deadline it would not pay."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.least_time import has_time
 
 Zone = tuple[str, str]
 """A provider and a zone of it."""
@@ -55,11 +56,6 @@ def slots_open(state: RunView, job: Job) -> Counter[Zone]:
     for lease in _open_to(state, job):
         found[zone_of(lease.offer)] += lease.free_slots // worker * worker
     return found
-
-
-def has_time(state: RunView, lease: Lease) -> bool:
-    """Is it worth starting a job on this lease? Not in the last `wind_down_s` before its prepaid time ends."""
-    return lease.end_by - state.now > state.spec.wind_down_s
 
 
 def _open_to(state: RunView, job: Job) -> Iterator[Lease]:

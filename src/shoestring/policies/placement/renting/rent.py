@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from shoestring.kernel import decisions as d
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY, request
-from shoestring.policies.placement.renting.facts import Bid, free_usd, no_maximum, not_just_denied, try_again
+from shoestring.policies.placement.renting.breaker import renting_stopped
+from shoestring.policies.placement.renting.facts import (
+    Bid,
+    free_usd,
+    no_maximum,
+    not_just_denied,
+    setbacks_of,
+    try_again,
+)
+from shoestring.policies.placement.renting.least_time import least_lease_s
 from shoestring.policies.placement.renting.packing import Zone, slots_open, zone_of
 from shoestring.policies.placement.renting.rent_pinned import rent_named
 from shoestring.units import show_usd
@@ -24,11 +35,13 @@ def rent_missing(
     bid: Bid = no_maximum,
     *,
     at_most: int | None = None,
+    look_within_s: Callable[[], float] | None = None,
 ) -> Iterator[d.Decision]:
     """Request machines for the waiting jobs, `at_most` this many. `rank` pairs each offer with why it is chosen; it
     reads every price, so it is called only when there is something to rent. Within a turn `bid` must always return the
-    same. Where trials' configurations name their machines there is nothing to rank."""
-    if not state.waiting:
+    same. Where trials' configurations name their machines there is nothing to rank. `look_within_s`: how soon `rank`
+    must be called again while no offer will do, where that is sooner than the pauses after denials."""
+    if not state.waiting or renting_stopped(state):
         return
     if state.spec.space.roles:
         yield from rent_named(state, bid)
@@ -50,15 +63,19 @@ def rent_missing(
             )
             return
     if not candidates and RETRY not in state.timers:
-        why = "every offer was denied just now" if ranked else "no offer that fits has a price worth paying"
-        yield try_again(state, why)
+        fitting = [offer for offer in state.listings if _fits(state, first, offer, room)]
+        look = try_again(state, setbacks_of(state, fitting), fitting)
+        yield look if look_within_s is None else replace(look, at=min(look.at, state.now + look_within_s()))
     candidates = affordable(state, candidates, bid)
     room = room if at_most is None else min(room, at_most)
     while missing > 0 and room > 0 and candidates:
         candidates = yield from rent_one(state, candidates, bid)
         if candidates:
-            missing -= state.listings[candidates[0][0]].slots
+            offer = candidates[0][0]
+            missing -= state.listings[offer].slots
             room -= 1
+            if offer in state.setbacks and first.slots <= state.largest_slots:
+                candidates = candidates[1:]  # its last requests failed: one machine shows whether that is over
 
 
 def rent_one(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Generator[d.Decision, None, Ranked]:
@@ -76,12 +93,12 @@ def rent_one(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Gener
 
 
 def affordable(state: RunView, candidates: Ranked, bid: Bid = no_maximum) -> Ranked:
-    """Those whose first minute the budget pays: requesting no others spares the journal a refusal at every turn.
+    """Those which the budget pays for long enough: requesting no others spares the journal a refusal at every turn.
     Without any lease all are requested: the guard's refusal ends the run with its reason."""
     if not state.leases:
         return candidates
     left_usd = free_usd(state)
-    return [pair for pair in candidates if _first_minute_usd(state, pair[0], bid) <= left_usd]
+    return [pair for pair in candidates if _least_usd(state, pair[0], bid) <= left_usd]
 
 
 def _slots_missing(state: RunView, room: int) -> tuple[Job | None, int]:
@@ -140,12 +157,13 @@ def _ceiling(state: RunView, offer: Offer, bid: Bid) -> float:
     return state.listings[offer].ceiling_usd_per_hour(bid(state, offer))
 
 
-def _first_minute_usd(state: RunView, offer: Offer, bid: Bid) -> float:
-    return _ceiling(state, offer, bid) / 60
+def _least_usd(state: RunView, offer: Offer, bid: Bid) -> float:
+    """For the shortest lease that is of use."""
+    return _ceiling(state, offer, bid) * least_lease_s(state, state.listings[offer]) / 3600
 
 
 def _gang_usd(state: RunView, gang: Job, offer: Offer, bid: Bid) -> float:
-    """The first minute of all machines that a gang still needs: with fewer of them it could not start."""
+    """The shortest useful lease of all machines that a gang still needs: with fewer of them it could not start."""
     missing = gang.slots - slots_open(state, gang)[zone_of(offer)]
     machines = max(0, -(-missing // state.listings[offer].slots)) - len(state.pending)
-    return machines * _first_minute_usd(state, offer, bid)
+    return machines * _least_usd(state, offer, bid)

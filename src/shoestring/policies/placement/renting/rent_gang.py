@@ -13,7 +13,6 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
-from shoestring.models.speed.latencies import learned_latencies
 from shoestring.policies.placement.renting.assign import request
 from shoestring.policies.placement.renting.facts import (
     Bid,
@@ -22,9 +21,7 @@ from shoestring.policies.placement.renting.facts import (
     no_maximum,
     not_just_denied,
 )
-
-WORTH_STARTING_S = 60.0
-"""Beside the time to come up and to wind down, a lease shorter than this is not worth a start."""
+from shoestring.policies.placement.renting.least_time import least_lease_s
 
 
 def is_available(state: RunView, offer: Offer) -> bool:
@@ -37,14 +34,11 @@ def room(state: RunView) -> int:
     return state.spec.max_machines - state.in_hand
 
 
-def least_held_s(state: RunView) -> float:
-    return min(state.spec.slice_s, learned_latencies(state).provision_s + state.spec.wind_down_s + WORTH_STARTING_S)
-
-
 def payable_s(state: RunView, offer: Offer, machines: int, bid: Bid = no_maximum) -> float | None:
     """How long this many can be prepaid, all equally long, or the first would use up the money of the last: a slice, or
     what budget and deadline leave of it. None if that is too little."""
-    listing, least_s = state.listings[offer], least_held_s(state)
+    listing = state.listings[offer]
+    least_s = least_lease_s(state, listing)
     ceiling = listing.ceiling_usd_per_hour(bid(state, offer))
     held_s = min(state.spec.slice_s, state.deadline_at - state.now)
     while machines * new_lease_usd(listing.billing, held_s, ceiling) > free_usd(state):

@@ -13,19 +13,21 @@ from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.named_machines import count_of
 from shoestring.policies.placement.renting.assign import RETRY
-from shoestring.policies.placement.renting.facts import Bid, free_usd, try_again
-from shoestring.policies.placement.renting.packing import has_time
-from shoestring.policies.placement.renting.rent_gang import is_available, least_held_s, payable_s, rent_together, room
+from shoestring.policies.placement.renting.breaker import renting_stopped
+from shoestring.policies.placement.renting.facts import Bid, free_usd, setbacks_of, try_again
+from shoestring.policies.placement.renting.least_time import has_time, least_lease_s
+from shoestring.policies.placement.renting.rent_gang import is_available, payable_s, rent_together, room
 from shoestring.units import show_usd
 
 
 def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
     """In the order in which trials wait. Nothing is rented for trials behind one whose machines may not be rented yet:
     a trial on many machines would wait until all others were done."""
-    if state.deadline_at - state.now < least_held_s(state):
+    if state.deadline_at - state.now < least_lease_s(state) or renting_stopped(state):
         return
     free = machines_free(state)
-    denied = unpaid = ""
+    denied: dict[Offer, None] = {}
+    unpaid = ""
     for job in [state.jobs[job_id] for job_id in state.waiting]:
         offer, count = job.offer, count_of(state.spec.space, job.config)
         if offer is None:
@@ -33,7 +35,7 @@ def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
         missing = count - free[offer]
         if missing > 0:
             if not is_available(state, offer):
-                denied = denied or f"{offer} was denied just now, or costs more than on demand"
+                denied[offer] = None
                 continue
             held_s = payable_s(state, offer, missing, bid)
             if held_s is None:
@@ -48,7 +50,7 @@ def rent_named(state: RunView, bid: Bid) -> Iterator[d.Decision]:
             free[offer] += missing
         free[offer] -= count
     if denied and RETRY not in state.timers:
-        yield try_again(state, denied)
+        yield try_again(state, setbacks_of(state, denied), denied)
     elif unpaid and not denied and not state.leases:
         yield d.WindDown(reason="out_of_budget", why=unpaid)
 

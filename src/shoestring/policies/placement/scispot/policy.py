@@ -17,7 +17,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Lease
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS, moves_under_way, start_waiting_jobs
-from shoestring.policies.placement.renting.packing import has_time
+from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.rent import rent_missing
 from shoestring.policies.placement.scispot.candidates import candidates, places
 from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, cheapest_known_usd, ranked, too_slow

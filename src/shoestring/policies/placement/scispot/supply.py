@@ -14,9 +14,11 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import RETRY, start_on
-from shoestring.policies.placement.renting.facts import free_usd, try_again
-from shoestring.policies.placement.renting.packing import Packing, has_time
-from shoestring.policies.placement.renting.rent_gang import is_available, least_held_s, payable_s, rent_together, room
+from shoestring.policies.placement.renting.breaker import renting_stopped
+from shoestring.policies.placement.renting.facts import free_usd, setbacks_of, try_again
+from shoestring.policies.placement.renting.least_time import has_time, least_lease_s
+from shoestring.policies.placement.renting.packing import Packing
+from shoestring.policies.placement.renting.rent_gang import is_available, payable_s, rent_together, room
 from shoestring.policies.placement.scispot.candidates import Place, chosen_place
 from shoestring.units import show_usd
 
@@ -86,8 +88,9 @@ class Supply:
 def provide(state: RunView) -> Iterator[d.Decision]:
     """Start jobs whose machines are up, and rent what the others lack."""
     supply = Supply.of(state)
-    in_time = state.deadline_at - state.now >= least_held_s(state)
-    denied = unpaid = ""
+    in_time = state.deadline_at - state.now >= least_lease_s(state) and not renting_stopped(state)
+    denied: dict[Offer, None] = {}
+    unpaid = ""
     blocked = False
     for job in [state.jobs[job_id] for job_id in state.waiting]:
         if supply.is_used_up and (blocked or not in_time):
@@ -104,7 +107,7 @@ def provide(state: RunView) -> Iterator[d.Decision]:
             continue
         offer = place.listing.offer
         if not is_available(state, offer):
-            denied = denied or f"{offer} was denied just now, or costs more than on demand"
+            denied[offer] = None
             continue
         held_s = payable_s(state, offer, missing)
         if held_s is None:
@@ -120,7 +123,7 @@ def provide(state: RunView) -> Iterator[d.Decision]:
                 supply.add(state, lease)
             supply.claim(place)
     if denied and RETRY not in state.timers:
-        yield try_again(state, denied)
+        yield try_again(state, setbacks_of(state, denied), denied)
     elif unpaid and not denied and not state.leases:
         yield d.WindDown(reason="out_of_budget", why=unpaid)
 

@@ -22,7 +22,7 @@ from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, request, start_waiting_jobs
 from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
-from shoestring.policies.placement.renting.packing import has_time
+from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.rent import Ranked, rent_missing
 from shoestring.policies.placement.slack.choice import Rule, choice_by
 from shoestring.policies.placement.slack.guarantee import (
@@ -73,7 +73,9 @@ class Slack:
         context = SlackContext(state)
         yield from _release_surplus(context)
         yield from start_waiting_jobs(state, widest_first=self.consolidates)
-        yield from rent_missing(state, lambda _: self._ranked(context))
+        yield from rent_missing(
+            state, lambda _: self._ranked(context), look_within_s=lambda: self._look_within_s(context)
+        )
         if state.segments and _can_choose(state):
             yield from self._look_at_running(context, event)
         if self.consolidates:
@@ -104,6 +106,17 @@ class Slack:
                 return spot
             case _:
                 return []
+
+    def _look_within_s(self, context: SlackContext) -> float:
+        """While a trial waits for a spot machine: half of the time after which it needs an on-demand one."""
+        state, trial_slack = context.state, slack_of(context, _most_urgent(context))
+        if self.rule == "uniform_progress":
+            return LOOK_S  # by its schedule it may need one at any time
+        if trial_slack is None:
+            spare_s = state.deadline_at - state.now - UNTIMED_SPARE_SHARE * state.spec.deadline_s
+        else:
+            spare_s = trial_slack.now.slack_s - trial_slack.switching.line_s - LOOK_S
+        return max(LOOK_S, spare_s / 2)
 
     def _look_at_running(self, context: SlackContext, event: e.Event) -> Iterator[d.Decision]:
         """At all running trials when that is due, or when a machine came up to which one may move; else at those with

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
-from shoestring.policies.placement.renting.facts import RETRY_AFTER_S, per_slot
+from shoestring.policies.placement.renting.facts import not_just_denied, per_slot
 from shoestring.policies.placement.slack.dynamic_program import SlackMarket, SlackTable, solve
 from shoestring.policies.placement.slack.guarantee import Switching
 from shoestring.policies.placement.slack.per_trial import SETUP_S, SlackContext, TrialSlack
@@ -66,7 +66,7 @@ def spot_market(context: SlackContext, job: Job, trial_slack: TrialSlack | None)
         if not _suits(state, job, listing):
             continue
         denied = state.denied_at.get(offer)
-        if denied is not None and state.now < denied + RETRY_AFTER_S:
+        if not not_just_denied(state, offer):
             continue
         usd_per_hour = state.usd_per_hour(offer)
         if usd_per_hour > listing.on_demand_usd_per_hour:

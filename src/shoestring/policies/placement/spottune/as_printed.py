@@ -16,8 +16,10 @@ from shoestring.kernel.view import RunView
 from shoestring.market.billing import metered_usd
 from shoestring.models.speed.model import SpeedAsPrinted
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY, start_on
-from shoestring.policies.placement.renting.facts import not_just_denied, try_again
-from shoestring.policies.placement.renting.packing import Packing, has_time
+from shoestring.policies.placement.renting.breaker import renting_stopped
+from shoestring.policies.placement.renting.facts import not_just_denied, setbacks_of, try_again
+from shoestring.policies.placement.renting.least_time import has_time
+from shoestring.policies.placement.renting.packing import Packing
 from shoestring.policies.placement.renting.rent import Ranked, affordable, rent_one
 from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 from shoestring.policies.placement.spottune.rotation import HOUR_S, Stay, leave_in_time
@@ -59,7 +61,7 @@ class AsPrinted:
         for job in [state.jobs[job_id] for job_id in state.waiting]:
             if _assigned(state, job) is not None:
                 continue
-            if state.in_hand >= state.spec.max_machines:
+            if state.in_hand >= state.spec.max_machines or renting_stopped(state):
                 return
             pool = _pool(state, job)
             if not pool:
@@ -70,7 +72,8 @@ class AsPrinted:
             requestable = [listing for listing in pool if not_just_denied(state, listing.offer)]
             if not requestable:
                 if RETRY not in state.timers:
-                    yield try_again(state, "every offer was denied just now")
+                    offers = [listing.offer for listing in pool]
+                    yield try_again(state, setbacks_of(state, offers), offers)
                 return
             bids = {listing.offer: _random_bid(state, job, listing.offer) for listing in requestable}
 
