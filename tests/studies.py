@@ -147,7 +147,7 @@ def random_case(rng: random.Random) -> Case:
         time_limit_s=rng.choice((None, 600.0)),
         slice_s=rng.choice((300.0, 900.0, 3600.0)),
     )
-    return Case(
+    case = Case(
         spec=_possible(spec),
         seed=rng.randrange(1000),
         traces=tuple(traces),
@@ -159,6 +159,9 @@ def random_case(rng: random.Random) -> Case:
         checkpoint_gb=rng.choice((None, 0.05, 20.0)),
         trouble_share=rng.choice((0.0, 0.0, 0.05)),
     )
+    if case.spec.slice_s < 2 * case.provision_s:  # no machine would start in time: refused before a run starts
+        return replace(case, spec=spec_with(case.spec, slice_s=900.0))
+    return case
 
 
 def _placing(rng: random.Random) -> dict[str, Value]:

@@ -63,7 +63,9 @@ def read_prices(
             )
     if not series:
         kept = f"; it has {', '.join(sorted(products))} but not {product}" if products else ""
-        raise DataError(f"{path} holds no matching prices{kept}", hint="check machines, zones and product")
+        wanted = f" of {', '.join(sorted(machines))}" if machines else ""
+        wanted += f" in {', '.join(sorted(zones))}" if zones else ""
+        raise DataError(f"{path} holds no matching prices{wanted}{kept}", hint="check machines, zones and product")
     _refuse_gaps(path, series, max_gap_s)
     traces = {}
     for machine, zone in sorted(series):

@@ -17,6 +17,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.records import Lease
 from shoestring.kernel.state import RunState
 from shoestring.kernel.types import JobId, LeaseId, SegmentId
+from shoestring.report.waiting import why_it_waits
 from shoestring.units import show_duration, show_number, show_text, show_usd
 
 
@@ -64,9 +65,14 @@ def tell(entries: Iterable[Entry]) -> Iterator[ExplanationLine]:
             yield ExplanationLine(since_start_s=max(0.0, event.at - state.started_at), text=text, jobs=jobs)
 
 
-def why(entries: Iterable[Entry], job: JobId) -> Explanation:
-    """Every event and decision about one trial."""
-    return Explanation(line for line in tell(entries) if job in line.jobs)
+def why(entries: Iterable[Entry], job: JobId, end: RunState) -> Explanation:
+    """Every event and decision about one trial, and why it waits, if it does. `end`: the state after all entries."""
+    lines = [line for line in tell(entries) if job in line.jobs]
+    waits = why_it_waits(end, end.jobs[job])
+    if waits:
+        since_start_s = max(0.0, end.now - end.started_at)
+        lines.append(ExplanationLine(since_start_s=since_start_s, text=waits, jobs=(job,)))
+    return Explanation(lines)
 
 
 def _describe(table: dict[type, Callable[[RunState, Any], Sentences]], state: RunState, fact: object) -> Sentences:

@@ -74,6 +74,8 @@ class Receipt:
     lost_s: float
     denied: int
     refused: int
+    unused: int
+    """Machines that were up and ended before a trial ran on them."""
     open_machines: int
     open_usd: float
     """The most that machines still held can add."""
@@ -107,6 +109,8 @@ class Receipt:
             f"{_count(self.revocations, 'preemption')}, {_work_lost(self)} · "
             f"{_count(self.denied, 'request')} denied by the market, {self.refused} refused by the guard",
         ]
+        if self.unused:
+            notes.append(f"{_count(self.unused, 'machine')} ended before a trial ran on {_them(self.unused)}")
         if self.open_machines:
             notes.append(f"{_count(self.open_machines, 'machine')} still held: at most {show_usd(self.open_usd)} more")
         return [*notes, *(f"warning: {warning}" for warning in self.warnings)]
@@ -167,6 +171,7 @@ def receipt_of(state: RunState) -> Receipt:
         lost_s=state.lost_s,
         denied=state.denials,
         refused=state.refusals,
+        unused=sum(account.unused for account in state.accounts.values()),
         open_machines=len(state.leases),
         open_usd=state.reserved_usd,
         warnings=(*notice_warnings(RunView(state)), *failure_warnings(state)),
@@ -232,6 +237,10 @@ def _work_lost(receipt: Receipt) -> str:
     if not receipt.lost_steps:
         return "no work lost"
     return f"{show_duration(receipt.lost_s)} of work lost ({_count(receipt.lost_steps, 'step')})"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
 
 
 def _count(number: int, noun: str) -> str:

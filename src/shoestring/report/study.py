@@ -15,6 +15,7 @@ from shoestring.kernel.types import Config
 from shoestring.report.receipt import Receipt, receipt_of
 from shoestring.report.status import RunStatus, run_status
 from shoestring.report.trials import Tally, Trials, show_config
+from shoestring.report.waiting import why_nothing_runs
 from shoestring.runs.folder import RunFolder
 from shoestring.units import show_number, show_usd
 
@@ -165,7 +166,7 @@ class Study:
                 f"there is no trial {number} in {self.name}",
                 hint=f"trials have numbers from 0 to {len(jobs) - 1}" if jobs else "no trial has been added yet",
             )
-        return why(self._entries(), found)
+        return why(self._entries(), found, self.state)
 
     def log(self) -> Explanation:
         """The decision log of the whole run, as sentences."""
@@ -180,6 +181,7 @@ class Study:
             "name": self.name,
             "status": self.status,
             "ending": self.state.ending,
+            "waiting": why_nothing_runs(self.state),
             "metric": self.metric,
             "direction": self.spec.direction,
             "best": None if best is None else self.trials[best.number].to_plain(),

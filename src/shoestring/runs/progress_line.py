@@ -11,6 +11,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import cannot_save_now
+from shoestring.report.waiting import why_nothing_runs
 from shoestring.runs.eta import eta_of, held_usd
 from shoestring.units import show_duration, show_number, show_text, show_usd
 
@@ -50,8 +51,8 @@ def line_of(state: RunState) -> str:
         parts.append(f"{too_large} too large to save on a notice")
     if too_slow:
         parts.append(f"{too_slow} with steps too long to save on a notice")
-    waiting_for = _waiting_for(state)
-    return show_text(" · ".join([*parts, waiting_for] if waiting_for else parts))
+    why = why_nothing_runs(state)
+    return show_text(" · ".join([*parts, why] if why else parts))
 
 
 def _count(number: int, noun: str) -> str:
@@ -62,16 +63,6 @@ def _rounded(seconds: float) -> str:
     """No more digits than an estimate has: to ten minutes from an hour on, to a minute before."""
     unit_s = 600.0 if seconds >= 3600 else 60.0 if seconds >= 120 else 1.0
     return show_duration(round(seconds / unit_s) * unit_s)
-
-
-def _waiting_for(state: RunState) -> str:
-    """What a run without a running trial is waiting for."""
-    if state.concluded or (state.phase == "running" and (state.segments or not state.waiting)):
-        return ""
-    if state.phase != "running":
-        return f"ending: {state.ending}"
-    pending = sum(lease.granted_at is None for lease in state.leases.values())
-    return f"waiting for {_count(pending, 'machine')}" if pending else "waiting for a machine"
 
 
 class LiveLine:

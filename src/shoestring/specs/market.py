@@ -35,6 +35,8 @@ class Machines(Fact, frozen=True, kw_only=True):
     names: tuple[str, ...]
     spot: bool | None = None
     """True: spot only; False: on-demand only; None: both."""
+    named: bool = False
+    """The user named each of them, so each must be for sale; else those count that are."""
 
 
 def machines(
@@ -47,8 +49,9 @@ def machines(
     names: Iterable[str] | None = None,
 ) -> Machines:
     """Instance types of a provider by size: `ss.machines("aws", spot=True, max_vcpus=16)`."""
+    named = names is not None
     found = catalog.machines(provider, max_vcpus=max_vcpus, min_vcpus=min_vcpus, gpus=gpus, names=names)
-    return Machines(provider=provider, names=tuple(machine.name for machine in found), spot=spot)
+    return Machines(provider=provider, names=tuple(machine.name for machine in found), spot=spot, named=named)
 
 
 class Market(Fact, frozen=True, kw_only=True):
@@ -110,6 +113,9 @@ class Market(Fact, frozen=True, kw_only=True):
         found = tuple(x for x in provider.listings if wanted is None or x.offer.spot == wanted)
         if not found:
             raise SpecError("none of the requested machines is for sale", hint="leave machines or zones out")
+        if self.machines is not None and self.machines.named:
+            _check_sold("machine", self.machines.names, {x.offer.machine for x in found})
+        _check_sold("zone", self.zones, {x.offer.zone for x in found})
         return found
 
     def _listings(self) -> tuple[Listing, ...]:
@@ -125,6 +131,13 @@ class Market(Fact, frozen=True, kw_only=True):
                     for spot in (True, False)
                 ]
         return tuple(found)
+
+
+def _check_sold(what: str, wanted: Iterable[str], sold: set[str]) -> None:
+    """A price file need not have all that the catalogue has."""
+    for name in wanted:
+        if name not in sold:
+            raise SpecError(f"{what}={name!r} is not for sale on this market", hint=f"it has {', '.join(sorted(sold))}")
 
 
 _KNOBS = {

@@ -115,8 +115,8 @@ class Slack:
         if trial_slack is None:
             spare_s = state.deadline_at - state.now - UNTIMED_SPARE_SHARE * state.spec.deadline_s
         else:
-            spare_s = trial_slack.now.slack_s - trial_slack.switching.line_s - LOOK_S
-        return max(LOOK_S, spare_s / 2)
+            spare_s = trial_slack.now.slack_s - trial_slack.switching.line_s
+        return math.inf if spare_s <= 0 else max(LOOK_S, spare_s / 2)
 
     def _look_at_running(self, context: SlackContext, event: e.Event) -> Iterator[d.Decision]:
         """At all running trials when that is due, or when a machine came up to which one may move; else at those with
