@@ -23,7 +23,8 @@ Direction = Literal["minimize", "maximize"]
 Denial = Literal["no_capacity", "quota", "price", "too_late"]
 EndReason = Literal["completed", "cancelled", "out_of_budget", "deadline_reached", "failed"]
 """Why a run ended, for programs: every trial is done (or the search is), the user stopped it, no machine can be paid,
-the deadline is reached, or nothing could run (no machine fits, or every trial failed)."""
+the deadline is reached, or nothing could run (no machine fits, machines were given back unused again and again, or
+every trial failed)."""
 EndCause = Literal["released", "revoked", "expired", "lost"]
 SegmentCause = Literal["reached", "completed", "halted", "lost", "failed", "overran"]
 BillingName = Literal["per_second", "per_hour", "aws_spot", "gcp_preemptible", "free"]

@@ -1,8 +1,8 @@
 """The status of a run, in words that a script can rely on.
 
 `completed`, `cancelled`, `out_of_budget`, `deadline_reached` and `failed` are ends. A `paused` run resumes with the
-same command, and so does one that `failed` because a policy broke. Else `failed` means that no machine fits or every
-trial failed; the sentence beside it says which.
+same command, and so does one that `failed` because a policy broke. Else `failed` means that every trial failed, or that
+renting stopped, because machines were given back unused again and again; the sentence beside it says which.
 """
 
 from __future__ import annotations

@@ -65,6 +65,17 @@ def test_a_grant_ends_the_pauses() -> None:
     assert rests_until(run.view, SPOT) <= run.view.denied_at[SPOT] + 60.0
 
 
+def test_a_request_that_waited_in_a_queue_is_made_again_soon() -> None:
+    """On a busy cluster, where the place in the queue is lost with every pause."""
+    run = story()
+    for number in range(1, 6):
+        lease, at = run.view.next_lease(), 1000.0 * number
+        run.happened(e.TimerFired(at=at, name="tick"))
+        run.order(d.RequestLease(lease=lease, offer=SPOT, end_by=at + 900.0, why="the story"))
+        run.happened(e.LeaseDenied(at=at + 901.0, lease=lease, reason="no_capacity"))
+        assert rests_until(run.view, SPOT) == at + 961.0
+
+
 def test_an_offer_whose_machines_are_preempted_before_a_trial_runs_rests_as_if_denied() -> None:
     run = story()
     for number, pause_s in ((1, 60.0), (2, 120.0), (3, 240.0)):

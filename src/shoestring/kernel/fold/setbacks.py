@@ -14,6 +14,9 @@ from shoestring.kernel.types import Denial
 
 
 def note_setback(state: RunState, lease: Lease, why: Denial | Literal["preempted"], at: float) -> None:
+    """Not a request that waited in a queue for all of its time: that was pause enough."""
+    if lease.granted_at is None and at >= lease.end_by:
+        return
     before = state.setbacks.get(lease.offer)
     if before is None:
         state.setbacks[lease.offer] = Setback(why=why, at=at, round_at=at)

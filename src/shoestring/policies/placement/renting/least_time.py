@@ -22,12 +22,12 @@ the whole run has little time."""
 
 
 def least_lease_s(state: RunView, listing: Listing | None = None) -> float:
-    """A lease that can be held for less than this is not worth requesting. A whole slice always is."""
+    """A lease that can be held for less than this is not worth requesting. A whole slice always is, and where machines
+    are free of charge, so is one that may come up too late."""
     spec = state.spec
-    worth_s = min(WORTH_STARTING_S, WORTH_STARTING_SHARE * spec.deadline_s)
-    least_s = learned_latencies(state).provision_s + spec.wind_down_s + worth_s
-    if listing is not None:
-        least_s = max(least_charged_s(state, listing), least_s)
+    least_s = spec.wind_down_s + min(WORTH_STARTING_S, WORTH_STARTING_SHARE * spec.deadline_s)
+    if listing is None or listing.billing != "free":
+        least_s = max(LEAST_CHARGED_S, learned_latencies(state).provision_s + least_s)
     return min(spec.slice_s, least_s)
 
 
