@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 import shoestring as ss
 from shoestring.kernel import decisions as d
@@ -14,7 +15,7 @@ from shoestring.policies.placement.renting.assign import RETRY
 from shoestring.report.explain import why
 from shoestring.report.waiting import why_it_waits, why_nothing_runs
 from shoestring.runs.progress_line import line_of
-from shoestring.testing.story import ON_DEMAND_OFFER, SPOT, Story, story
+from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, Story, story
 
 
 def waiting() -> Story:
@@ -82,6 +83,15 @@ def test_what_the_guard_refused() -> None:
     run.happened(e.TimerFired(at=6 * 3600.0 - 30.0, name="tick"))
     run.order(d.RequestLease(lease="l0", offer=SPOT, end_by=1e6, why="the story"))
     assert says(run).startswith("waiting for a machine: only 30s left before the deadline")
+
+
+def test_machines_that_are_full() -> None:
+    run = story(lease="l0", job="j0", running_since=0.0, spec=replace(SPEC, max_machines=1))
+    run.add("j1", until_step=9)
+    assert why_it_waits(run.state, run.state.jobs["j1"]) == (
+        "1 other trial on the machines; "
+        "waiting for a machine: 1 machine held, without room for it, and max_machines=1 allows no more"
+    )
 
 
 def test_a_search_that_computes() -> None:

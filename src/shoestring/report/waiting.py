@@ -8,6 +8,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
 from shoestring.policies.housekeeping.closing import DEADLINE
 from shoestring.policies.placement.renting.assign import RETRY
+from shoestring.policies.placement.renting.breaker import renting_stopped, why_stopped
 from shoestring.policies.placement.renting.facts import setbacks_of
 from shoestring.units import show_duration
 
@@ -49,10 +50,16 @@ def _for_a_machine(state: RunState) -> str:
     if RETRY in state.timers:
         why = state.timer_whys.get(RETRY, "").removesuffix(": try again")
         return f"waiting for a machine: {why}; next request at {_since_start(state, state.timers[RETRY])}"
+    view = RunView(state)
+    if renting_stopped(view):
+        return f"waiting for a machine: {why_stopped(view)}"
     if state.leases:
-        ending = all(not lease.usable for lease in state.leases.values())
         held = _count(len(state.leases), "machine")
-        return f"waiting for a machine: {held} held, {'about to end' if ending else 'without room for it'}"
+        if all(not lease.usable for lease in state.leases.values()):
+            return f"waiting for a machine: {held} held, about to end"
+        most = view.spec.max_machines
+        no_more = f", and max_machines={most} allows no more" if view.in_hand >= most else ""
+        return f"waiting for a machine: {held} held, without room for it{no_more}"
     if state.refused is not None and isinstance(state.refused.wish, d.RequestLease):
         return f"waiting for a machine: {state.refused.why}"
     return "waiting for a machine"
