@@ -221,6 +221,8 @@ class ReceiptOut(Struct, kw_only=True):
     lost_s: float
     denied: int
     refused: int
+    unused: int
+    """Machines that were up and ended before a trial ran on them."""
     open_machines: int
     open_usd: float
     warnings: list[str] = []
