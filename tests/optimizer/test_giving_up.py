@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoestring.space.constraints import ends, parse_all
+from shoestring.space.constraints import parse_all
+from shoestring.space.early_end import PastRun, ends
 from shoestring.values import Config
-from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, error, optimizer, quality, seconds, usd
+from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, error, optimizer, quality, run, seconds, usd
 
 SLOWEST = 300.0
 """A third of the candidates takes so many times as long as in the table."""
@@ -23,6 +24,73 @@ def test_on_the_full_data_the_end_is_the_limit() -> None:
 def test_a_feasible_run_is_not_ended_early_if_costs_shrink_as_assumed(s: float, limit: float, power: float) -> None:
     """A full run that just satisfies the constraint, and costs that fall with the data by any power from 0.61 on."""
     assert limit * s**power <= ends(parse_all(f"cost <= {limit!r}"), s)["cost"]
+
+
+LIMIT_S = 600.0
+LIMITED = parse_all(["time <= 10m"])
+
+
+def end_s(fraction: float, *past: PastRun) -> float:
+    return ends(LIMITED, fraction, past)["seconds"]
+
+
+def finished(fraction: float, seconds: float) -> PastRun:
+    return PastRun(fraction, {"seconds": seconds})
+
+
+def killed(fraction: float, seconds: float = 100.0) -> PastRun:
+    return PastRun(fraction, {"seconds": seconds}, killed=True)
+
+
+def test_while_no_run_has_finished_on_a_fraction_each_kill_doubles_the_end_up_to_the_limit() -> None:
+    soonest = LIMIT_S * (1 / 16) ** 0.6
+    ended = [end_s(1 / 16, *[killed(1 / 16)] * count) for count in range(5)]
+    assert ended == pytest.approx([soonest, 2 * soonest, 4 * soonest, LIMIT_S, LIMIT_S])
+    assert end_s(1 / 4, killed(1 / 16)) == end_s(1 / 4)
+    assert end_s(1 / 16, *[killed(1 / 16)] * 5, finished(1 / 16, 1.0)) == pytest.approx(soonest)
+
+
+def test_the_fastest_finished_run_shows_what_does_not_shrink_with_the_data() -> None:
+    assert end_s(1 / 16, finished(1 / 16, 130.0), finished(1 / 16, 300.0)) == pytest.approx(1.5 * 130 + 600 / 16)
+    assert end_s(1 / 4, finished(1 / 16, 130.0)) == pytest.approx(1.5 * 130 + 600 / 4)
+    assert end_s(1 / 16, finished(1 / 4, 130.0)) == end_s(1 / 16)
+    assert end_s(1 / 16, finished(1 / 16, 5.0)) == end_s(1 / 16)
+    assert end_s(1 / 16, finished(1 / 16, 590.0)) == LIMIT_S
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(1e-3, 0.999))
+def test_no_feasible_run_is_ended_once_one_has_finished_whatever_part_of_the_time_is_fixed(
+    fixed: float, fast: float, s: float
+) -> None:
+    """seconds = fixed + rest * s: the slowest that satisfies the limit, after any run with the same fixed part."""
+    fixed_s = LIMIT_S * fixed
+    slowest = fixed_s + (LIMIT_S - fixed_s) * s
+    assert slowest <= end_s(s, finished(s, fixed_s + fast * (LIMIT_S - fixed_s) * s)) + 1e-9
+
+
+def test_a_fixed_part_of_the_cost_is_learned_by_the_optimizer() -> None:
+    """Half of the limit is spent on loading: the first run is ended too soon, and hardly any other."""
+    one, kills = optimizer(constraints="time <= 1000", usd_per_hour=None), 0
+    for _ in range(12):
+        suggestion = one.ask()
+        took = 500.0 + 400.0 * suggestion.fraction
+        if took > suggestion.end_at["seconds"]:
+            one.tell(suggestion, seconds=suggestion.end_at["seconds"], killed=True)
+            kills += 1
+        else:
+            one.tell(suggestion, error=error(suggestion.config, suggestion.fraction), seconds=took)
+    assert kills <= 3
+    assert one.best().feasible
+
+
+def test_the_last_run_is_on_the_full_data_if_none_was() -> None:
+    one = optimizer()
+    for _ in range(4):
+        run(one, one.ask())
+    last = one.ask(last=True)
+    assert last.fraction == 1.0
+    assert "the last run" in last.why
+    assert optimizer().ask(last=True).fraction == FRACTIONS[0], "without any result there is no incumbent"
 
 
 def test_the_optimizer_suggests_where_to_end_a_run_and_the_baselines_use_the_limit_itself() -> None:

@@ -70,13 +70,8 @@ def _has_result(study: Study) -> bool:
     answer = study.answer
     if answer is not None and answer.feasible:
         return True
-    reasons = [job.detail for job in state.jobs.values() if job.detail]
-    if answer is not None:
-        reasons.append(answer.why)
-    elif any(len(job.values) for job in state.jobs.values()):
-        reasons.append(f"every reported value of {study.metric} is NaN")
-    reason = reasons[-1] if reasons else state.ending
-    echo(f"shoestring: {study.name} ended without a result: {reason or 'no trial has reported a value'}", err=True)
+    reason = answer.why if answer is not None and answer.why else study.without_best
+    echo(f"shoestring: {study.name} ended without a result: {reason}", err=True)
     if state.by_status["failed"]:
         where = f" in {study.folder.path}/segments/*/log.txt" if study.folder is not None else ""
         failed = state.by_status["failed"]

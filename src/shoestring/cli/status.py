@@ -39,6 +39,8 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
         echo(f"{study.folder.name if study.folder else study.name}: {study.status} · {line_of(study.state)}")
         if study.status_detail:
             echo(f"  {study.status_detail}")
+        if study.state.concluded and study.without_best:
+            echo(f"  without a result: {study.without_best}")
         for warning in study.receipt.warnings:
             echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")

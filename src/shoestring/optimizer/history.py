@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
 from shoestring.optimizer.observations import FULL, Observation
-from shoestring.space.constraints import Constraint
+from shoestring.space.constraints import COST, SECONDS, Constraint
+from shoestring.space.early_end import PastRun, ends
 from shoestring.values import Config
 
 Flags = NDArray[np.bool_]
@@ -53,6 +54,8 @@ class History:
     """Rows and fractions of pending runs: asked and not told yet."""
     usd_per_hour: Numbers | None
     """Of each candidate."""
+    last: bool = False
+    """Is the next run the last one, as far as is known?"""
 
     @cached_property
     def untried(self) -> Flags:
@@ -92,9 +95,25 @@ class History:
         """The others of those measured."""
         return np.array([row for row in self.measured if row not in self.feasible], dtype=np.intp)
 
+    def ends(self, fraction: float) -> dict[str, float]:
+        """Seconds and cost, by these names, at which a run on this data fraction may be ended."""
+        return ends(self.problem.constraints, fraction, self._past)
+
+    @cached_property
+    def _past(self) -> list[PastRun]:
+        return [
+            PastRun(seen.fraction, {name: seen.metrics[name] for name in (SECONDS, COST) if _known(seen, name)}, seen.killed)
+            for seen in self.observations
+            if seen.killed or math.isfinite(seen.objective)
+        ]
+
     def best_measured(self) -> int | None:
         """The row of the best measured objective that is feasible."""
         if not self.feasible:
             return None
         sign = 1.0 if self.problem.minimize else -1.0
         return min(self.feasible, key=lambda row: sign * self.feasible[row].objective)
+
+
+def _known(seen: Observation, name: str) -> bool:
+    return math.isfinite(seen.metrics.get(name, math.nan))

@@ -26,7 +26,7 @@ from shoestring.optimizer.methods.protocol import Memory, Method
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.observations import FULL, Answer, Observation, Suggestion
 from shoestring.optimizer.posterior import HOUR_S
-from shoestring.space.constraints import COST, SECONDS, Constraint, ends, parse_all
+from shoestring.space.constraints import COST, SECONDS, Constraint, parse_all
 from shoestring.values import Config, as_fraction, as_fractions, as_number, did_you_mean, is_reference
 
 MOST_BEST = 4
@@ -81,9 +81,9 @@ class Optimizer:
         """All observations, in order."""
         return tuple(self._observations)
 
-    def ask(self) -> Suggestion:
-        """The next run."""
-        history = self._history()
+    def ask(self, *, last: bool = False) -> Suggestion:
+        """The next run. `last`: no other will follow, so if none was run on the full data yet, this one is."""
+        history = self._history(last=last)
         if not _is_left(history):
             raise SpecError(
                 f"all {self._pool.size:,.0f} candidates have been suggested on the full data: no candidate is left",
@@ -92,8 +92,7 @@ class Optimizer:
         choice = self._method.choose(history)
         config = history.candidates.configs[choice.row]
         self._pending.append((self._pool.remember(config), choice.fraction))
-        stop_early_at = choice.fraction if self._method.stops_early else FULL
-        end_at = ends(self._problem.constraints, stop_early_at)
+        end_at = history.ends(choice.fraction if self._method.stops_early else FULL)
         return Suggestion(dict(config), choice.fraction, choice.why, end_at)
 
     @property
@@ -159,12 +158,12 @@ class Optimizer:
         self._prices = (candidates, _prices(candidates, price))
         self._problem = replace(self._problem, usd_per_hour=price)
 
-    def _history(self) -> History:
+    def _history(self, *, last: bool = False) -> History:
         turn = (self._problem.seed, len(self._observations), len(self._pending))
         candidates = self._pool.candidates(turn, self._best_known())
         observed = tuple(self._observations)
         return History(
-            self._problem, candidates, observed, tuple(self._rows), tuple(self._pending), self._priced(candidates)
+            self._problem, candidates, observed, tuple(self._rows), tuple(self._pending), self._priced(candidates), last
         )
 
     def _best_known(self) -> list[Config]:

@@ -16,7 +16,7 @@ from shoestring.optimizer.joint_model import ModelledConstraint
 from shoestring.optimizer.observations import FULL, Observation
 from shoestring.optimizer.outcome_model import ERROR, METRIC, SPENDING, OutcomeData, OutcomePosterior, Trend
 from shoestring.optimizer.transforms import Transform, metric_transform, objective_transform
-from shoestring.space.constraints import COST, SECONDS, Constraint, ends
+from shoestring.space.constraints import COST, SECONDS, Constraint
 
 OBJECTIVE = "objective"
 HOUR_S = 3600.0
@@ -95,7 +95,7 @@ class Posteriors:
 
     def _most(self, fraction: float, rows: Rows | None) -> Numbers | None:
         """The cap of a run on a data fraction, in the unit in which spending is learned."""
-        end_at = ends(self.history.problem.constraints, fraction) if fraction < FULL else {}
+        end_at = self.history.ends(fraction) if fraction < FULL else {}
         if self.history.usd_per_hour is None:
             alone = end_at.get(self._spending or "")
             return None if alone is None else np.array(max(alone, LEAST_SPENT))

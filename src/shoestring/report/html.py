@@ -47,7 +47,7 @@ def page(study: Study) -> str:
     so_far = takewhile(lambda entry: entry.seq <= state.seq, study.entries())  # an active run has written more by now
     log = _log(tell(chronicle.watching(so_far)))
     best = (
-        f"{escaped(study.without_best.capitalize())}."
+        f"{escaped(study.without_best[:1].upper() + study.without_best[1:])}{'.' if study.without_best else ''}"
         if study.best is None
         else (f"<strong>Best</strong> {escaped(study.best)}")
     )

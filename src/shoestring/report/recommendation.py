@@ -66,6 +66,8 @@ def _recommended(state: RunState, question: Any) -> Answer | None:
         answer = optimizer_of({**question, **known_now}).best()
     except SpecError:
         return None
+    if math.isnan(answer.objective) and answer.feasible:
+        return None  # of all runs on the full data the nearest to a result failed or diverged: that is no answer
     from shoestring.optimizer.observations import ConstraintOutlook
 
     # The only constraint it does not know is on the cost of machines that are free of charge.

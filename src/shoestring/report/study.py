@@ -134,14 +134,19 @@ class Study:
 
     @property
     def without_best(self) -> str:
-        """Why there is no best trial."""
-        infeasible = any(job.feasible is False for job in self.state.jobs.values())
-        return "no trial satisfies every constraint" if infeasible else "no trial has reported a value"
+        """Why there is no best trial, and what became of the trials; empty if there is one, and for a bag without a
+        metric, if a job has finished."""
+        from shoestring.report.no_result import why_no_best
+
+        state = self.state
+        has_result = state.best is not None or (self.spec.metric is None and state.by_status["finished"])
+        return "" if has_result else why_no_best(state)
 
     @property
     def answer(self) -> Answer | None:
         """The recommended configuration, its objective and whether it satisfies every constraint, each measured or
-        predicted; None as long as nothing is known. Without constraints and data fractions it is the best trial."""
+        predicted; None as long as nothing is known: `without_best` says why. Without constraints and data fractions it
+        is the best trial."""
         from shoestring.report.recommendation import answer_of
 
         return answer_of(self.state, self._tallied().question)
@@ -185,6 +190,7 @@ class Study:
             "metric": self.metric,
             "direction": self.spec.direction,
             "best": None if best is None else self.trials[best.number].to_plain(),
+            "without_best": self.without_best,
             **self._plain_answer(),
             "receipt": self.receipt.to_plain(),
             "trials": self.trials.to_plain(),

@@ -14,9 +14,6 @@ from shoestring.values import as_number
 
 COST, SECONDS = "cost", "seconds"
 """Dollars and seconds of a run. A constraint on time is one on its seconds."""
-LEAST_POWER = 0.6
-"""cost(s) ~ s^power on a data fraction s, with a power of 1 +- 0.3 (`optimizer.outcome_model.SPENDING`). This is lower
-by more than a deviation, for start-up and other things that do not shrink with the data."""
 _TIME = "time"
 _FORM = re.compile(r"\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<limit>[^<>=]+?)\s*")
 
@@ -97,16 +94,3 @@ def parse_all(constraints: str | Constraint | Iterable[str | Constraint]) -> tup
         seen[kind] = constraint
     return parsed
 
-
-def ends(constraints: Iterable[Constraint], fraction: float) -> dict[str, float]:
-    """limit * fraction^LEAST_POWER: seconds and cost, by these names, at which a run on this data fraction is ended
-    early, because on the full data its configuration would violate a constraint.
-
-    On the full data that is the limit itself. On a fraction the end comes long before: a sixteenth of the data that has
-    taken a fifth of the limit leaves little hope for the rest. Where some configurations are slower than others by
-    orders of magnitude, most of the money would be spent on such runs."""
-    return {
-        limit.metric: limit.limit * fraction**LEAST_POWER
-        for limit in constraints
-        if limit.at_most and limit.metric in (COST, SECONDS)
-    }

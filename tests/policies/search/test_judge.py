@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import ANY
 
+import pytest
 from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
@@ -145,6 +146,19 @@ def test_on_a_data_fraction_a_trial_is_pruned_when_all_of_the_data_would_violate
     assert tagged == d.TagJob(job="j0", tags={ENDED: True}, why=ANY)
     (whole,) = begun("time <= 100", gives_up=True)[1]
     assert abs(whole.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
+
+
+def test_a_trial_pruned_on_a_data_fraction_gives_those_beside_it_more_time() -> None:
+    run, _ = begun("time <= 100", fraction=1 / 16, gives_up=True)
+    run.rent("l1")
+    run.add("j1", until_step=3, fraction=1 / 16)
+    config = run.state.jobs["j1"].config
+    run.order(d.StartSegment(segment="s1", job="j1", leases=("l1",), config=config, until_step=3, why="the story"))
+    (look,) = run.tell(e.SegmentStarted(at=10.0, segment="s1"))
+    assert isinstance(run.tell(e.TimerFired(at=look.at, name="limit:j0"))[0], d.DropJob)
+    (again,) = run.tell(e.TimerFired(at=look.at, name="limit:j1"))
+    assert isinstance(again, d.WakeAt)
+    assert again.at == pytest.approx(10.0 + 2 * 100.0 * (1 / 16) ** 0.6 + LEEWAY_S)
 
 
 def test_a_trial_that_violates_a_constraint_is_pruned_and_judged_by_its_cost_so_far() -> None:

@@ -1,8 +1,9 @@
 """Our method: learn from small data fractions, and use the full data when that is the best use of the money.
 
-The next run is the one with the largest `mf_eic`, but for two cases in which a full-data run is due. An incumbent that
-stays the same is run once: nothing else can prove it. And when small runs since the last full one have cost as much
-as a full one would, that one is run: predictions from small fractions need an anchor.
+The next run is the one with the largest `mf_eic`, but for three cases in which a full-data run is due. An incumbent that
+stays the same is run once: nothing else can prove it. When small runs since the last full one have cost as much
+as a full one would, that one is run: predictions from small fractions need an anchor. And if no other run will follow
+and none was on the full data, the incumbent is run there: a search should not end with a prediction alone.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class TrimTuner(ByModel):
         self._watch(history.candidates.configs[incumbent], len(history.observations))
         if self._stayed >= STABLE and full_left[incumbent]:
             return NextRun(incumbent, FULL, f"incumbent for {self._stayed} observations: measured on the full data")
+        if history.last and not history.measured and not any(fraction == FULL for _, fraction in history.pending):
+            return NextRun(incumbent, FULL, "the last run: the incumbent is measured on the full data")
         gain = self._gain(posteriors, incumbent)
         anchor = self._anchor(posteriors, gain)
         if anchor is not None:

@@ -1,6 +1,8 @@
 """A trial that violates a constraint on cost or time cannot be the answer: it is pruned there, which saves the rest.
 
-On a data fraction it may be pruned sooner, once its cost shows that training on all of the data would violate one.
+On a data fraction it may be pruned sooner, once its cost shows that training on all of the data would violate one. Where
+that is depends on the other trials so far (`space.early_end`), so it is looked up when a trial is checked: of several
+that started together, the first that is pruned gives the others more time.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from shoestring.kernel.types import JobId
 from shoestring.kernel.view import RunView
 from shoestring.policies.search.constraints.judge import ENDED, verdict_on
 from shoestring.policies.search.constraints.trial_cost import TrialCost, cost_so_far, usd_per_hour
-from shoestring.space.constraints import COST, SECONDS, ends
+from shoestring.space.constraints import COST, SECONDS
+from shoestring.space.early_end import PastRun, ends
 from shoestring.units import show_duration, show_usd
 
 LEEWAY_S = 1.0
@@ -47,7 +50,7 @@ class PruneAtConstraints:
             yield d.DropJob(
                 job=job.id,
                 why=f"pruned after {show_duration(spent.seconds)} and {show_usd(spent.usd)} of training: "
-                f"{self._reason(job)}",
+                f"{self._reason(state, job, spent)}",
             )
             verdict = verdict_on(state, job)
             if verdict is not None:  # now: once its segment is gone, so is the time since its last report
@@ -67,7 +70,7 @@ class PruneAtConstraints:
         """Seconds of training until it violates a constraint on cost or time, at the current price; or infinite."""
         if spent is None or job.rented is None:
             return math.inf
-        end_at = ends(state.spec.constraints, job.fraction if self.gives_up else WHOLE)
+        end_at = self._ends(state, job)
         usd_per_s = usd_per_hour(state, job.rented, job.slots) / 3600
         left = [math.inf]
         if SECONDS in end_at:
@@ -76,10 +79,30 @@ class PruneAtConstraints:
             left.append((end_at[COST] - spent.usd) / usd_per_s)
         return min(left)
 
-    def _reason(self, job: Job) -> str:
-        if self.gives_up and job.fraction < WHOLE:
-            return f"this much for {100 * job.fraction:.3g} % of the data means all of it would violate a constraint"
-        return "it violates a constraint already"
+    def _ends(self, state: RunView, job: Job) -> dict[str, float]:
+        if not self.gives_up or job.fraction == WHOLE:
+            return ends(state.spec.constraints, WHOLE)
+        return ends(state.spec.constraints, job.fraction, list(_past(state)))
+
+    def _reason(self, state: RunView, job: Job, spent: TrialCost) -> str:
+        limits, took = ends(state.spec.constraints, WHOLE), {SECONDS: spent.seconds, COST: spent.usd}
+        if job.fraction == WHOLE or any(took[metric] > limit for metric, limit in limits.items()):
+            return "it violates a constraint already"
+        return f"after this much for {100 * job.fraction:.3g} % of the data, all of it is expected to violate a constraint"
+
+
+def _past(state: RunView) -> Iterator[PastRun]:
+    """Trials that finished or were ended at a limit, and what they reported of smaller fractions on their way."""
+    for job in state.jobs.values():
+        for fraction, snapshot in job.snapshots.items():
+            spent = {SECONDS: snapshot.seconds}
+            if job.seconds and job.usd is not None:
+                spent[COST] = snapshot.seconds * job.usd / job.seconds
+            yield PastRun(fraction, spent)
+        if ENDED in job.tags or (job.status == "finished" and math.isfinite(job.best)):
+            took = {SECONDS: job.seconds, COST: job.usd}
+            known = {metric: value for metric, value in took.items() if value is not None}
+            yield PastRun(job.fraction, known, killed=ENDED in job.tags)
 
 
 def _whom(state: RunView, event: e.Event) -> Job | None:

@@ -53,12 +53,13 @@ class TrimTunerSearch:
             yield from _run(state, config, WHOLE, {}, "given by the user, on all of the data")
         if any(name.startswith(TASK) for name in state.background_tasks) or self._has_lost_patience(state):
             return
-        count = min(self._room(state), planned(state.spec) - len(state.jobs))
+        left = planned(state.spec) - len(state.jobs)
+        count = min(self._room(state), left)
         if count > 0:
             yield d.Think(
                 name=f"{TASK}{len(state.jobs)}@{state.now!r}",
                 question=task_name(suggest),
-                given=question_now(state, self.method, count),
+                given=question_now(state, self.method, count, left),
                 modelled_s=MODELLED_S * count,
                 why=f"free slots for {count} more trial{'' if count == 1 else 's'}",
             )

@@ -28,8 +28,8 @@ _PRICED: tuple[Role, ...] = ("machine", "zone", "spot")
 Plain = dict[str, Any]
 
 
-def question_now(state: RunView, method: str, count: int) -> Plain:
-    """All that is needed to suggest so many trials."""
+def question_now(state: RunView, method: str, count: int, left: int) -> Plain:
+    """All that is needed to suggest `count` trials, where the run will have so many more."""
     return {
         "problem": _problem(state.spec, method, free=_is_free(state)),
         "prices": _prices(state),
@@ -37,6 +37,7 @@ def question_now(state: RunView, method: str, count: int) -> Plain:
         "pending": [_run(job) for job in state.jobs.values() if job.wanted],
         "memory": remembered(state),
         "asks": count,
+        "left": left,
     }
 
 

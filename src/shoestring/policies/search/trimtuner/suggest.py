@@ -25,10 +25,10 @@ def suggest(given: Any) -> Any:
     """Suggestions, fewer than requested if nothing is left to try, and the memory of the method."""
     optimizer = optimizer_of(given)
     suggestions = []
-    for _ in range(given["asks"]):
+    for number in range(given["asks"]):
         if optimizer.exhausted:
             break
-        suggestion = optimizer.ask()
+        suggestion = optimizer.ask(last=number + 1 == given["left"])
         suggestions.append({"config": suggestion.config, "fraction": suggestion.fraction, "why": suggestion.why})
     return {"suggestions": suggestions, "memory": optimizer.memory()}
 
