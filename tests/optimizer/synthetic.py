@@ -17,6 +17,8 @@ SPACE = {
     "machines": ss.integer(1, 8),
     "kind": ss.choice("small", "large"),
 }
+FEW = {**SPACE, "rate": ss.integer(4, 7), "machines": ss.integer(1, 3)}
+"""A part of the space, where a method takes long to choose."""
 
 
 def price(config: Config) -> float:

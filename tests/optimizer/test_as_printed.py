@@ -10,12 +10,13 @@ from shoestring.optimizer.acquisition.next_incumbent import SURE
 from shoestring.optimizer.as_printed.gp import PrintedFrame
 from shoestring.optimizer.as_printed.incumbent import answer, as_printed, as_published, best_unconstrained
 from shoestring.optimizer.filters.filters import ByRandom
-from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted
+from shoestring.optimizer.methods.entropy import TrimTunerGpAsPrinted, first_sizes
 from shoestring.optimizer.methods.registry import METHODS
+from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.posteriors import believed, printed
-from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
+from tests.optimizer.synthetic import FEW, FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
 
 OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 
@@ -50,13 +51,39 @@ def test_costs_are_modelled_even_where_prices_are_known_and_their_median_counts(
 def test_one_configuration_is_run_at_four_sizes_first(method: str) -> None:
     one = optimizer(method=method)
     first = [one.ask() for _ in range(4)]
-    assert [suggestion.fraction for suggestion in first] == list(FRACTIONS[:4])
+    assert [suggestion.fraction for suggestion in first] == list(reversed(FRACTIONS[:4]))
     assert all(suggestion.config == first[0].config for suggestion in first)
     for suggestion in first:
         run(one, suggestion)
     assert "initial design" not in one.ask().why
     others = {str(optimizer(method=method, seed=seed).ask().config) for seed in range(5)}
     assert len(others) > 1
+
+
+@pytest.mark.parametrize("method", ["trimtuner_gp_as_printed", "trimtuner_dt_as_printed"])
+def test_a_run_that_reports_smaller_sizes_on_its_way_is_all_of_the_initial_design(method: str) -> None:
+    one = optimizer(method=method, space=FEW)
+    first = one.ask()
+    assert first.fraction == 1 / 2
+    for fraction in FRACTIONS[:4]:
+        run(one, Suggestion(first.config, fraction))
+    assert "initial design" not in one.ask().why
+
+
+def test_the_initial_design_does_not_end_before_its_largest_size_was_run() -> None:
+    """Snapshots of the smaller sizes are more than four observations before the largest was run."""
+    config = optimizer(method="trimtuner_gp_as_printed").ask().config
+    one = optimizer(method="trimtuner_gp_as_printed")
+    for fraction in (1 / 32, 1 / 32, 1 / 8, 1 / 32, 1 / 8, 1 / 4):
+        run(one, Suggestion(config, fraction))
+    assert one.ask() == Suggestion(config, 1 / 2)
+
+
+def test_of_many_sizes_the_initial_design_has_the_smallest_and_the_largest_below_full() -> None:
+    assert first_sizes(FRACTIONS) == list(FRACTIONS[:4])
+    assert first_sizes([1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0]) == [1 / 64, 1 / 16, 1 / 8, 1 / 2]
+    assert first_sizes([1 / 4, 1.0]) == [1 / 4]
+    assert first_sizes([1.0]) == [1.0]
 
 
 def test_with_the_full_data_only_the_initial_design_is_one_run() -> None:

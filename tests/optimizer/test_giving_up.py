@@ -42,7 +42,7 @@ def killed(fraction: float, seconds: float = 100.0) -> PastRun:
     return PastRun(fraction, {"seconds": seconds}, killed=True)
 
 
-def test_while_no_run_has_finished_on_a_fraction_each_kill_doubles_the_end_up_to_the_limit() -> None:
+def test_while_no_run_has_finished_each_kill_on_a_fraction_doubles_the_end_there_up_to_the_limit() -> None:
     soonest = LIMIT_S * (1 / 16) ** 0.6
     ended = [end_s(1 / 16, *[killed(1 / 16)] * count) for count in range(5)]
     assert ended == pytest.approx([soonest, 2 * soonest, 4 * soonest, LIMIT_S, LIMIT_S])
@@ -50,10 +50,11 @@ def test_while_no_run_has_finished_on_a_fraction_each_kill_doubles_the_end_up_to
     assert end_s(1 / 16, *[killed(1 / 16)] * 5, finished(1 / 16, 1.0)) == pytest.approx(soonest)
 
 
-def test_the_fastest_finished_run_shows_what_does_not_shrink_with_the_data() -> None:
-    assert end_s(1 / 16, finished(1 / 16, 130.0), finished(1 / 16, 300.0)) == pytest.approx(1.5 * 130 + 600 / 16)
-    assert end_s(1 / 4, finished(1 / 16, 130.0)) == pytest.approx(1.5 * 130 + 600 / 4)
-    assert end_s(1 / 16, finished(1 / 4, 130.0)) == end_s(1 / 16)
+def test_the_fastest_finished_run_shows_what_may_not_shrink_with_the_data() -> None:
+    slow, fast, fixed = finished(1 / 16, 300.0), finished(1 / 16, 130.0), 1.5 * 130
+    assert end_s(1 / 16, slow, fast) == pytest.approx(fixed + (600 - fixed) / 16)
+    assert end_s(1 / 4, slow, fast) == pytest.approx(fixed + (600 - fixed) / 4)
+    assert end_s(1 / 16, finished(1.0, 130.0)) == end_s(1 / 16, fast)
     assert end_s(1 / 16, finished(1 / 16, 5.0)) == end_s(1 / 16)
     assert end_s(1 / 16, finished(1 / 16, 590.0)) == LIMIT_S
 

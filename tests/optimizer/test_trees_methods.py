@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
+from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent
 from shoestring.optimizer.acquisition.p_opt import information, information_after, p_opt
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.methods.tree_entropy import PrintedTreePosteriors, TreePosteriors, TrimTunerDt
 from shoestring.optimizer.observations import FULL, Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.synthetic import LIMIT_USD, optimizer, quality, run, spent_until_good, usd
+from tests.optimizer.synthetic import FEW, LIMIT_USD, optimizer, quality, run, spent_until_good, usd
 
 METHODS = ("trimtuner_dt", "trimtuner_dt_as_printed")
 
@@ -40,6 +43,34 @@ def test_without_covariances_no_run_on_a_data_fraction_has_information_about_the
     posteriors = PrintedTreePosteriors(told(24)._history(), {})
     for fraction in posteriors.history.problem.fractions[:-1]:
         assert np.abs(gained(posteriors, fraction, roots)).max() < 1e-12
+
+
+def test_in_print_trees_are_trained_again_with_what_a_run_is_expected_to_measure() -> None:
+    posteriors = PrintedTreePosteriors(told(24)._history(), {})
+    rows, targets = np.array([7, 200]), np.arange(0, 480, 60)
+    (limit,) = posteriors.modelled_constraints()
+    for posterior in (posteriors.objective, limit.posterior):
+        fantasy = posterior.fantasy(rows, 1 / 8, targets)
+        for place, row in enumerate(rows):
+            twin = copy.deepcopy(posterior)
+            twin.expecting(int(row), 1 / 8)
+            assert fantasy.mean(0.0)[place] == pytest.approx(twin.at(FULL, targets).mean)
+            assert fantasy.measured_deviation(0.0)[place] == pytest.approx(twin.at(FULL, targets).measured_deviation)
+        assert not np.allclose(fantasy.mean(0.0)[0], posterior.at(FULL, targets).mean), "a run elsewhere moves nothing"
+
+
+def test_the_chance_of_the_next_recommendation_in_print_is_that_of_trees_trained_again() -> None:
+    posteriors = PrintedTreePosteriors(told(24)._history(), {})
+    incumbent = NextIncumbent(posteriors, 1, measured_first=False)
+    (limit,) = posteriors.modelled_constraints()
+    level, spent = copy.deepcopy((posteriors.objective, limit.posterior))
+    level.expecting(33, 1 / 8)
+    spent.expecting(33, 1 / 8)
+    after = spent.at(FULL, incumbent.contenders)
+    chance = ndtr((limit.level[incumbent.contenders] - after.mean) / after.measured_deviation)
+    best = np.where(chance >= SURE, level.at(FULL, incumbent.contenders).mean, math.inf).argmin()
+    expected = chance[best] if chance.max() >= SURE else chance.max()
+    assert incumbent.chance(np.array([33]), 1 / 8)[0] == pytest.approx(expected)
 
 
 def test_with_joint_samples_a_run_on_a_data_fraction_has_information_about_the_best() -> None:
@@ -71,7 +102,7 @@ def test_the_paper_begins_with_one_configuration_at_four_sizes_and_ours_with_fou
         first.append([asked.ask() for _ in range(4)])
     assert {suggestion.fraction for suggestion in first[0]} == {1 / 32}
     assert len({str(suggestion.config) for suggestion in first[0]}) == 4
-    assert [suggestion.fraction for suggestion in first[1]] == [1 / 32, 1 / 8, 1 / 4, 1 / 2]
+    assert [suggestion.fraction for suggestion in first[1]] == [1 / 2, 1 / 4, 1 / 8, 1 / 32]
     assert len({str(suggestion.config) for suggestion in first[1]}) == 1
 
 
@@ -86,7 +117,7 @@ def test_what_was_measured_to_violate_a_constraint_is_not_recommended_by_ours() 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_odd_histories_do_no_harm(method: str) -> None:
-    asked = optimizer(method=method, constraints=["cost <= 0.05", "latency <= 20"])
+    asked = optimizer(method=method, space=FEW, constraints=["cost <= 0.05", "latency <= 20"])
     for number in range(7):
         suggestion = asked.ask()
         if number % 3 == 2:

@@ -102,7 +102,9 @@ class History:
     @cached_property
     def _past(self) -> list[PastRun]:
         return [
-            PastRun(seen.fraction, {name: seen.metrics[name] for name in (SECONDS, COST) if _known(seen, name)}, seen.killed)
+            PastRun(
+                seen.fraction, {name: seen.metrics[name] for name in (SECONDS, COST) if _known(seen, name)}, seen.killed
+            )
             for seen in self.observations
             if seen.killed or math.isfinite(seen.objective)
         ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +60,16 @@ class Draws(Protocol):
         overwritten for the next surprise: new memory would take longer than the arithmetic."""
 
 
+class Fantasy(Protocol):
+    """The full-size outcome of some candidates (the targets) after a run of each of some rows, for any surprise: what
+    the run measures, in deviations more than expected. All are rows x targets."""
+
+    def mean(self, surprise: float) -> Numbers: ...
+
+    def measured_deviation(self, surprise: float) -> Numbers:
+        """Of what a run of the target would measure."""
+
+
 class JointPosterior(Protocol):
     """The posterior of one outcome."""
 
@@ -70,6 +81,9 @@ class JointPosterior(Protocol):
 
     def covariance(self, rows: Rows, fraction: float, others: Rows, other_fraction: float) -> Numbers:
         """Of the values (without noise) of all rows at one fraction with all others at another: rows x others."""
+
+    def fantasy(self, rows: Rows, fraction: float, targets: Rows) -> Fantasy:
+        """The targets after a run of each of these rows on this fraction."""
 
     def draws(self, targets: Rows, count: int, seed: Sequence[int]) -> Draws:
         """This many joint draws of the full-size values of the targets. Equal seeds give equal draws."""
@@ -119,3 +133,22 @@ def deviation_after(posterior: JointPosterior, moved: Numbers, targets: Rows) ->
     """sqrt(deviation^2 - d^2): of the full-size value of each target after a run; `moved` is d, the `influence`."""
     left: Numbers = np.sqrt(np.maximum(posterior.at(FULL, targets).deviation ** 2 - moved**2, 0.0))
     return left
+
+
+class RankOneFantasy:
+    """The posterior updated, and not fitted again: hyper-parameters stay what they are."""
+
+    def __init__(self, posterior: JointPosterior, rows: Rows, fraction: float, targets: Rows) -> None:
+        self._posterior, self._targets = posterior, targets
+        self._now = posterior.at(FULL, targets)
+        self._moved = influence(posterior, rows, fraction, targets)
+
+    def mean(self, surprise: float) -> Numbers:
+        return self._now.mean + surprise * self._moved
+
+    def measured_deviation(self, surprise: float) -> Numbers:  # noqa: ARG002 - the same for all
+        return self._measured_deviation
+
+    @cached_property
+    def _measured_deviation(self) -> Numbers:
+        return np.hypot(deviation_after(self._posterior, self._moved, self._targets), self._now.noise)

@@ -19,7 +19,7 @@ from shoestring.optimizer.gp.fit import most_likely
 from shoestring.optimizer.gp.kernel import Frame, KernelParameters, RunPoints
 from shoestring.optimizer.gp.process import GP, Slice
 from shoestring.optimizer.history import Flags
-from shoestring.optimizer.joint_model import Prediction
+from shoestring.optimizer.joint_model import Prediction, RankOneFantasy
 from shoestring.optimizer.observations import FULL
 from shoestring.optimizer.transforms import Transform
 
@@ -134,6 +134,10 @@ class OutcomePosterior:
         if key not in self._alike:  # the others stay the same while many rows are evaluated
             self._alike[key] = self._gp.alike(self._candidates.x, self._candidates.x[others])
         return self._unit**2 * self._gp.cross_covariance(here, there, self._alike[key][rows])
+
+    def fantasy(self, rows: Rows, fraction: float, targets: Rows) -> RankOneFantasy:
+        """The full-size values of the targets after a run of each of these rows."""
+        return RankOneFantasy(self, rows, fraction, targets)
 
     def draws(self, targets: Rows, count: int, seed: Sequence[int]) -> GaussianDraws:
         """Joint draws of the full-size values of the targets, which can be conditioned on one more run."""

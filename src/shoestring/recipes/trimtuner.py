@@ -1,6 +1,6 @@
 """TrimTuner: finds a good configuration that satisfies all constraints at low cost, with trials on data fractions.
 
-Options of all, beside those of every recipe: parallel, patience.
+Options of all, beside those of every recipe: parallel, patience; of `trimtuner` also method.
 """
 
 from __future__ import annotations
@@ -15,28 +15,33 @@ from shoestring.recipes.classic import bundle, require_metric
 from shoestring.recipes.options.parse import Options
 
 
+METHODS = ("trimtuner", "trimtuner_gp", "trimtuner_dt")
+"""Ours; the entropy search of the paper, corrected, with Gaussian processes; and the same with trees."""
+
+
 def trimtuner(spec: RunSpec) -> Sequence[Policy]:
-    """Bayesian optimisation of configurations, machines and data fractions under constraints (parallel, patience)."""
-    return _by(spec, "trimtuner")
+    """Bayesian optimisation of configurations, machines, data fractions under constraints (method, parallel, patience)."""
+    options = Options(spec)
+    search, *others = _by(options, options.word("method", METHODS), parallel=TrimTunerSearch.parallel)
+    return (search, PruneAtConstraints(), *others)
 
 
 def trimtuner_gp_as_printed(spec: RunSpec) -> Sequence[Policy]:
     """TrimTuner with Gaussian processes exactly as its paper prints it, for comparison (parallel, patience)."""
-    return _by(spec, "trimtuner_gp_as_printed")
+    return _by(Options(spec), "trimtuner_gp_as_printed", parallel=1)
 
 
 def trimtuner_dt_as_printed(spec: RunSpec) -> Sequence[Policy]:
     """TrimTuner with tree ensembles exactly as its paper prints it, for comparison (parallel, patience)."""
-    return _by(spec, "trimtuner_dt_as_printed")
+    return _by(Options(spec), "trimtuner_dt_as_printed", parallel=1)
 
 
-def _by(spec: RunSpec, method: str) -> Sequence[Policy]:
-    require_metric(spec)
-    options = Options(spec)
+def _by(options: Options, method: str, *, parallel: int) -> Sequence[Policy]:
+    """In print, runs are one after the other, and each goes to its end: only ours are ended at a constraint."""
+    require_metric(options.spec)
     search = TrimTunerSearch(
         method=method,
-        parallel=options.whole("parallel", TrimTunerSearch.parallel, least=1),
+        parallel=options.whole("parallel", parallel, least=1),
         patience=options.whole("patience", 1, least=1) if options.is_given("patience") else None,
     )
-    policies = bundle(search, options)
-    return (search, PruneAtConstraints(gives_up=method == "trimtuner"), *policies[1:])
+    return bundle(search, options)

@@ -71,7 +71,9 @@ def _told(spec: RunSpec, fate: Fate, some: Sequence[Job], of: int) -> str:
             return f"{count} reported NaN only"
         case "other metrics":
             names = ", ".join(sorted({name for job in some for name in job.latest}))
-            return f"{count} ended without a report of {spec.metric or 'a value'}" + (f", only of {names}" if names else "")
+            return f"{count} ended without a report of {spec.metric or 'a value'}" + (
+                f", only of {names}" if names else ""
+            )
         case "under way":
             return f"{count} are running and have not reported yet"
         case "silent":

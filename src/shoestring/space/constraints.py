@@ -93,4 +93,3 @@ def parse_all(constraints: str | Constraint | Iterable[str | Constraint]) -> tup
             raise SpecError(f"constraints {seen[kind]} and {constraint} limit the same", hint="keep the stricter one")
         seen[kind] = constraint
     return parsed
-

@@ -16,7 +16,7 @@ LEAST_POWER = 0.6
 """cost(s) ~ s^power on a data fraction s, with a power of 1 +- 0.3 (`optimizer.outcome_model.SPENDING`). This is lower
 by more than a deviation."""
 ROOM = 1.5
-"""What does not shrink with the data may be so many times as large as that of the fastest run."""
+"""What does not shrink with the data may be so many times as much as the fastest run took in all."""
 
 
 class PastRun(NamedTuple):
@@ -30,31 +30,27 @@ class PastRun(NamedTuple):
 
 def ends(constraints: Iterable[Constraint], fraction: float, past: Sequence[PastRun] = ()) -> dict[str, float]:
     """Seconds and cost, by these names, at which a run on this data fraction is ended: the limit itself on the full
-    data, and on a fraction s
+    data, and never more than that. On a fraction s
 
-        max(limit * s^LEAST_POWER, ROOM * least + limit * s) * 2^killed      but never more than the limit
+        limit * s^LEAST_POWER * 2^killed                             while no run has finished
+        max(limit * s^LEAST_POWER, fixed + (limit - fixed) * s)      afterwards, with fixed = ROOM * least
 
-    `least` is what the fastest run took that finished on this fraction, or else on the next smaller one with such a run:
-    that bounds the part that does not shrink with the data, and the other part is at most limit * s if the full run
-    satisfies the constraint. `killed` runs were ended on this fraction while none has finished on it, so they say
-    nothing of their configurations and the end was too soon, or all are hopeless: either way a few kills find out.
+    `killed` runs were ended on this fraction: the end is too soon, or they are hopeless, and a few more kills find out.
+    `least` is what the fastest run took that finished, on whatever fraction. The part that does not shrink with the data
+    was in it. So if no other configuration has more than ROOM times as much of it, none is ended here that would satisfy
+    the constraint on the full data.
     """
     found = {one.metric: one.limit for one in constraints if one.at_most and one.metric in (COST, SECONDS)}
     if fraction == 1.0:
         return found
-    here = [run for run in past if run.fraction == fraction]
-    finished = any(not run.killed for run in here)
-    doubled = 1.0 if finished else 2.0 ** min(len(here), 60)
-    return {
-        metric: min(limit, doubled * max(limit * fraction**LEAST_POWER, _room(past, metric, limit, fraction)))
-        for metric, limit in found.items()
-    }
+    kills = sum(run.killed and run.fraction == fraction for run in past)
+    return {metric: min(limit, _end(metric, limit, fraction, past, kills)) for metric, limit in found.items()}
 
 
-def _room(past: Iterable[PastRun], metric: str, limit: float, fraction: float) -> float:
-    """ROOM * least + limit * fraction; 0 while no run tells."""
-    least: dict[float, float] = {}
-    for run in past:
-        if not run.killed and run.fraction <= fraction and metric in run.spent:
-            least[run.fraction] = min(run.spent[metric], least.get(run.fraction, run.spent[metric]))
-    return ROOM * least[max(least)] + limit * fraction if least else 0.0
+def _end(metric: str, limit: float, fraction: float, past: Iterable[PastRun], kills: int) -> float:
+    soonest = limit * fraction**LEAST_POWER
+    took = [run.spent[metric] for run in past if not run.killed and metric in run.spent]
+    if not took:
+        return soonest * 2.0 ** min(kills, 60)
+    fixed = ROOM * min(took)
+    return max(soonest, fixed + (limit - fixed) * fraction)

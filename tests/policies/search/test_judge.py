@@ -114,8 +114,8 @@ def test_a_judged_trial_is_not_judged_again_by_a_controller_that_takes_over() ->
 
 
 # -- trials that reach a limit on cost or time -------------------------------------------------------------------------
-def begun(*limits: str, fraction: float = 1.0, gives_up: bool = False) -> tuple[Story, list[d.Decision]]:
-    run = limited(*limits, policy=PruneAtConstraints(gives_up))
+def begun(*limits: str, fraction: float = 1.0) -> tuple[Story, list[d.Decision]]:
+    run = limited(*limits, policy=PruneAtConstraints())
     run.add("j0", until_step=3, fraction=fraction)
     run.order(
         d.StartSegment(
@@ -134,9 +134,7 @@ def test_a_trial_is_checked_when_it_may_violate_its_first_constraint() -> None:
 
 
 def test_on_a_data_fraction_a_trial_is_pruned_when_all_of_the_data_would_violate_a_constraint() -> None:
-    (patient,) = begun("time <= 100", fraction=1 / 16)[1]
-    assert abs(patient.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
-    run, (look,) = begun("time <= 100", fraction=1 / 16, gives_up=True)
+    run, (look,) = begun("time <= 100", fraction=1 / 16)
     end_s = 100.0 * (1 / 16) ** 0.6
     assert abs(look.at - (10.0 + end_s + LEEWAY_S)) < 1e-6
     drop, judged, tagged = run.tell(e.TimerFired(at=look.at, name="limit:j0"))
@@ -144,12 +142,12 @@ def test_on_a_data_fraction_a_trial_is_pruned_when_all_of_the_data_would_violate
     assert "6.25 % of the data" in drop.why
     assert judged == d.JudgeJob(job="j0", seconds=ANY, usd=ANY, feasible=None, why=ANY)
     assert tagged == d.TagJob(job="j0", tags={ENDED: True}, why=ANY)
-    (whole,) = begun("time <= 100", gives_up=True)[1]
+    (whole,) = begun("time <= 100")[1]
     assert abs(whole.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
 
 
 def test_a_trial_pruned_on_a_data_fraction_gives_those_beside_it_more_time() -> None:
-    run, _ = begun("time <= 100", fraction=1 / 16, gives_up=True)
+    run, _ = begun("time <= 100", fraction=1 / 16)
     run.rent("l1")
     run.add("j1", until_step=3, fraction=1 / 16)
     config = run.state.jobs["j1"].config

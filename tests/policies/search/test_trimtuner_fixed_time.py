@@ -50,7 +50,9 @@ def study(fixed_s: float = 120.0, **changes: object) -> ss.Study:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_every_configuration_satisfies_the_limit_hardly_a_trial_is_ended_and_the_answer_is_good(seed: int) -> None:
+def test_where_every_configuration_satisfies_the_limit_hardly_a_trial_is_ended_and_the_answer_is_good(
+    seed: int,
+) -> None:
     assert len(CONFIGS) == 72
     found = study(seed=seed)
     assert found.state.by_status["finished"] >= 13

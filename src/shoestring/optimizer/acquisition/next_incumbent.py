@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy.special import ndtr
 
 from shoestring.optimizer.acquisition.cea import cea
 from shoestring.optimizer.acquisition.quadrature import gauss_hermite
 from shoestring.optimizer.candidates import Numbers, Rows
-from shoestring.optimizer.joint_model import JointPosterior, JointPosteriors, deviation_after, influence
+from shoestring.optimizer.joint_model import Fantasy, JointPosteriors
 from shoestring.optimizer.observations import FULL
 
 SURE = 0.9
@@ -40,8 +38,8 @@ class NextIncumbent:
         """E[P(next incumbent is feasible)] after a run of each of these rows, over what the run may measure.
 
         Paper: TrimTuner Eq. 5, its first factor
-        Differs from the paper: hyper-parameters stay what they are, and of many candidates only those with the largest
-        constrained expected accuracy are contenders.
+        Differs from the paper: hyper-parameters of Gaussian processes stay what they are, and of many candidates only
+        those with the largest constrained expected accuracy are contenders.
         """
         if not self._constraints:
             return np.ones(len(rows))
@@ -52,8 +50,8 @@ class NextIncumbent:
 
     def _expected(self, rows: Rows, fraction: float) -> Numbers:
         """A grid of nodes repeats the same surprises, so what follows from each is computed once."""
-        level = _Later(self._posteriors.objective, rows, fraction, self.contenders)
-        metrics = [_Later(posterior, rows, fraction, self.contenders) for posterior in self._metrics]
+        level = self._posteriors.objective.fantasy(rows, fraction, self.contenders)
+        metrics = [posterior.fantasy(rows, fraction, self.contenders) for posterior in self._metrics]
         nodes = gauss_hermite(self._roots, 1 + len(metrics))
         levels: dict[float, Numbers] = {}
         feasibility: dict[tuple[float, ...], _Feasibility] = {}
@@ -66,32 +64,16 @@ class NextIncumbent:
             expected += weight * feasibility[tuple(surprises)].chance_of_the_best(levels[of_level])
         return expected
 
-    def _feasibility(self, metrics: list[_Later], surprises: list[float]) -> _Feasibility:
+    def _feasibility(self, metrics: list[Fantasy], surprises: list[float]) -> _Feasibility:
         chance: Numbers | float = 1.0
         for constraint in self._constraints:
             number = next(place for place, metric in enumerate(self._metrics) if metric is constraint.posterior)
-            later = metrics[number]
-            room = (constraint.level[self.contenders] - later.mean(surprises[number])) / later.measured_deviation
+            later, surprise = metrics[number], surprises[number]
+            room = (constraint.level[self.contenders] - later.mean(surprise)) / later.measured_deviation(surprise)
             chance = chance * ndtr(room if constraint.at_most else -room)
         chance = np.asarray(chance)
         chance[:, self._proved], chance[:, self._refuted] = 1.0, 0.0
         return _Feasibility(chance)
-
-
-class _Later:
-    """An outcome of the contenders after a run of each row, for any surprise of the run: rows x contenders."""
-
-    def __init__(self, posterior: JointPosterior, rows: Rows, fraction: float, contenders: Rows) -> None:
-        self._posterior, self._contenders = posterior, contenders
-        self._now = posterior.at(FULL, contenders)
-        self._moved = influence(posterior, rows, fraction, contenders)
-
-    def mean(self, surprise: float) -> Numbers:
-        return self._now.mean + surprise * self._moved
-
-    @cached_property
-    def measured_deviation(self) -> Numbers:
-        return np.hypot(deviation_after(self._posterior, self._moved, self._contenders), self._now.noise)
 
 
 class _Feasibility:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from shoestring.optimizer.posterior import Posteriors
 from shoestring.optimizer.recommendation import measured_answer
 
 FIRST_SIZES = 4
-"""Data fractions of the paper's initial configuration: all below full size, in print."""
+"""Data fractions of the paper's initial configuration, all below full size."""
 CEA_10 = ByCea(0.1)
 
 
 class TrimTunerGpAsPrinted(ByModel):
     """Constrained entropy search with the paper's Gaussian processes and CEA at 10 %.  Paper: TrimTuner Alg. 1
 
-    Differs from the paper: each of the initial runs is paid for, unless the runner takes snapshots.
+    Differs from the paper: each of the initial runs is paid for, unless code reports smaller fractions on its way.
     """
 
     def __init__(self, choose_among: Filter = CEA_10, incumbent: Incumbent = as_printed) -> None:
@@ -54,20 +54,29 @@ class TrimTunerGpAsPrinted(ByModel):
         return history.problem.smallest
 
     def first_run(self, history: History) -> NextRun | None:
-        """One configuration sampled at random, at four data fractions.  Paper: TrimTuner Alg. 1 l.3-9"""
+        """One configuration sampled at random, at four data fractions.  Paper: TrimTuner Alg. 1 l.3-9
+
+        The largest comes first: its run may pass the smaller ones and report them, and then only it is paid for.
+        """
         fractions = history.problem.fractions
-        sizes = (fractions[:-1] or (FULL,))[:FIRST_SIZES]
-        chosen = [*history.rows, *(row for row, _ in history.pending)]
-        if len(chosen) >= len(sizes):
-            return None
+        sizes = first_sizes(fractions)
+        begun = [*history.rows, *(row for row, _ in history.pending)]
         rng = np.random.default_rng([history.problem.seed, 3])
-        row = chosen[0] if chosen else int(rng.integers(len(history.candidates)))
-        for size in sizes:
+        row = begun[0] if begun else int(rng.integers(len(history.candidates)))
+        for size in reversed(sizes):
             if history.untried[row, fractions.index(size)]:
                 return NextRun(
                     row, size, f"initial design: one configuration at {len(sizes)} data sizes, here {share(size)}"
                 )
         return None
+
+
+def first_sizes(fractions: Sequence[float]) -> list[float]:
+    """The sizes of the initial configuration, ascending: all below full size, or of more than four the smallest, the
+    largest and two between."""
+    below = fractions[:-1] or (FULL,)
+    places = np.linspace(0, len(below) - 1, min(FIRST_SIZES, len(below))).round().astype(int)
+    return [below[place] for place in places]
 
 
 class Fabolas(TrimTunerGpAsPrinted):

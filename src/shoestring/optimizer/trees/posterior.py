@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from shoestring.optimizer.candidates import Candidates, Numbers, Rows
-from shoestring.optimizer.joint_model import Prediction
+from shoestring.optimizer.joint_model import Prediction, RankOneFantasy
 from shoestring.optimizer.observations import FULL
 from shoestring.optimizer.outcome_model import OutcomeData, Trend
 from shoestring.optimizer.transforms import Transform
@@ -126,6 +126,10 @@ class TreePosterior:
         centred = there - there.mean(axis=1, keepdims=True)
         covariance: Numbers = (here - here.mean(axis=1, keepdims=True)) @ centred.T / TREES
         return covariance
+
+    def fantasy(self, rows: Rows, fraction: float, targets: Rows) -> RankOneFantasy:
+        """The full-size values of the targets after a run of each of these rows."""
+        return RankOneFantasy(self, rows, fraction, targets)
 
     def draws(self, targets: Rows, count: int, seed: Sequence[int]) -> TreeDraws:
         """Joint draws of the full-size values of the targets, which can be conditioned on one more run."""

@@ -1,6 +1,6 @@
 """A trial that violates a constraint on cost or time cannot be the answer: it is pruned there, which saves the rest.
 
-On a data fraction it may be pruned sooner, once its cost shows that training on all of the data would violate one. Where
+On a data fraction it is pruned sooner, once its cost shows that training on all of the data would violate one. Where
 that is depends on the other trials so far (`space.early_end`), so it is looked up when a trial is checked: of several
 that started together, the first that is pruned gives the others more time.
 """
@@ -34,8 +34,6 @@ WHOLE = 1.0
 class PruneAtConstraints:
     """Checks a trial when it must violate a constraint if it has trained without a pause, and then again."""
 
-    gives_up: bool = False
-    """Are trials on data fractions pruned once the full run is predicted to violate, not only at the bound itself?"""
     wants: ClassVar[frozenset[Waker]] = frozenset((e.SegmentStarted, e.TimerFired))
 
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
@@ -43,14 +41,14 @@ class PruneAtConstraints:
         if job is None or job.status != "running" or job.segment is None:
             return
         spent = cost_so_far(state, job)
-        left_s = self._left_s(state, job, spent)
+        left_s = _left_s(state, job, spent)
         if left_s == math.inf or spent is None:
             return
         if left_s < 0:
             yield d.DropJob(
                 job=job.id,
                 why=f"pruned after {show_duration(spent.seconds)} and {show_usd(spent.usd)} of training: "
-                f"{self._reason(state, job, spent)}",
+                f"{_reason(state, job, spent)}",
             )
             verdict = verdict_on(state, job)
             if verdict is not None:  # now: once its segment is gone, so is the time since its last report
@@ -66,29 +64,31 @@ class PruneAtConstraints:
                 why="check its cost and time constraints: by then it may violate one",
             )
 
-    def _left_s(self, state: RunView, job: Job, spent: TrialCost | None) -> float:
-        """Seconds of training until it violates a constraint on cost or time, at the current price; or infinite."""
-        if spent is None or job.rented is None:
-            return math.inf
-        end_at = self._ends(state, job)
-        usd_per_s = usd_per_hour(state, job.rented, job.slots) / 3600
-        left = [math.inf]
-        if SECONDS in end_at:
-            left.append(end_at[SECONDS] - spent.seconds)
-        if COST in end_at and usd_per_s > 0:
-            left.append((end_at[COST] - spent.usd) / usd_per_s)
-        return min(left)
 
-    def _ends(self, state: RunView, job: Job) -> dict[str, float]:
-        if not self.gives_up or job.fraction == WHOLE:
-            return ends(state.spec.constraints, WHOLE)
-        return ends(state.spec.constraints, job.fraction, list(_past(state)))
+def _left_s(state: RunView, job: Job, spent: TrialCost | None) -> float:
+    """Seconds of training until it violates a constraint on cost or time, at the current price; or infinite."""
+    if spent is None or job.rented is None:
+        return math.inf
+    end_at = _ends(state, job)
+    usd_per_s = usd_per_hour(state, job.rented, job.slots) / 3600
+    left = [math.inf]
+    if SECONDS in end_at:
+        left.append(end_at[SECONDS] - spent.seconds)
+    if COST in end_at and usd_per_s > 0:
+        left.append((end_at[COST] - spent.usd) / usd_per_s)
+    return min(left)
 
-    def _reason(self, state: RunView, job: Job, spent: TrialCost) -> str:
-        limits, took = ends(state.spec.constraints, WHOLE), {SECONDS: spent.seconds, COST: spent.usd}
-        if job.fraction == WHOLE or any(took[metric] > limit for metric, limit in limits.items()):
-            return "it violates a constraint already"
-        return f"after this much for {100 * job.fraction:.3g} % of the data, all of it is expected to violate a constraint"
+
+def _ends(state: RunView, job: Job) -> dict[str, float]:
+    past = list(_past(state)) if job.fraction < WHOLE else []
+    return ends(state.spec.constraints, job.fraction, past)
+
+
+def _reason(state: RunView, job: Job, spent: TrialCost) -> str:
+    limits, took = ends(state.spec.constraints, WHOLE), {SECONDS: spent.seconds, COST: spent.usd}
+    if job.fraction == WHOLE or any(took[metric] > limit for metric, limit in limits.items()):
+        return "it violates a constraint already"
+    return f"after this much for {100 * job.fraction:.3g} % of the data, all of it is expected to violate a constraint"
 
 
 def _past(state: RunView) -> Iterator[PastRun]:
