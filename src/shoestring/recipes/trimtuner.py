@@ -14,13 +14,12 @@ from shoestring.policies.search.trimtuner.policy import TrimTunerSearch
 from shoestring.recipes.classic import bundle, require_metric
 from shoestring.recipes.options.parse import Options
 
-
 METHODS = ("trimtuner", "trimtuner_gp", "trimtuner_dt")
 """Ours; the entropy search of the paper, corrected, with Gaussian processes; and the same with trees."""
 
 
 def trimtuner(spec: RunSpec) -> Sequence[Policy]:
-    """Bayesian optimisation of configurations, machines, data fractions under constraints (method, parallel, patience)."""
+    """Bayesian optimisation of configurations, machines, fractions under constraints (method, parallel, patience)."""
     options = Options(spec)
     search, *others = _by(options, options.word("method", METHODS), parallel=TrimTunerSearch.parallel)
     return (search, PruneAtConstraints(), *others)

@@ -35,10 +35,10 @@ def ends(constraints: Iterable[Constraint], fraction: float, past: Sequence[Past
         limit * s^LEAST_POWER * 2^killed                             while no run has finished
         max(limit * s^LEAST_POWER, fixed + (limit - fixed) * s)      afterwards, with fixed = ROOM * least
 
-    `killed` runs were ended on this fraction: the end is too soon, or they are hopeless, and a few more kills find out.
-    `least` is what the fastest run took that finished, on whatever fraction. The part that does not shrink with the data
-    was in it. So if no other configuration has more than ROOM times as much of it, none is ended here that would satisfy
-    the constraint on the full data.
+    `killed` runs were ended on this fraction: the end is too soon, or they are hopeless; a few more kills find out.
+    `least` is what the fastest run took that finished, on whatever fraction, with all that does not shrink with the
+    data. If no other configuration has more than ROOM times as much of that, none is ended here that would satisfy the
+    constraint on the full data.
     """
     found = {one.metric: one.limit for one in constraints if one.at_most and one.metric in (COST, SECONDS)}
     if fraction == 1.0:
@@ -48,9 +48,9 @@ def ends(constraints: Iterable[Constraint], fraction: float, past: Sequence[Past
 
 
 def _end(metric: str, limit: float, fraction: float, past: Iterable[PastRun], kills: int) -> float:
-    soonest = limit * fraction**LEAST_POWER
+    soonest: float = limit * fraction**LEAST_POWER
     took = [run.spent[metric] for run in past if not run.killed and metric in run.spent]
     if not took:
-        return soonest * 2.0 ** min(kills, 60)
+        return soonest * float(2 ** min(kills, 60))
     fixed = ROOM * min(took)
     return max(soonest, fixed + (limit - fixed) * fraction)

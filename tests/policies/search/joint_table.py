@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import shoestring as ss
 from shoestring.kernel.types import Config, Listing
@@ -32,10 +33,14 @@ def workload(fraction: float = 1.0, *, tells: tuple[float, ...] = ()) -> Workloa
         return step_s(config, listing.offer.machine, fraction)
 
     def snapshots(config: Config) -> list[SnapshotAt]:
-        return [SnapshotAt(STEPS * part, part, {"error": error(config, part), "latency": 1.0}) for part in tells]
+        return [
+            SnapshotAt(STEPS * part / fraction, part, {"error": error(config, part), "latency": 1.0})
+            for part in tells
+            if part < fraction
+        ]
 
     whole = Workload(curve=curve, seconds_per_step=seconds, checkpoint_gb=0.01, snapshots=snapshots if tells else None)
-    return replace(whole, on_fraction=workload)
+    return replace(whole, on_fraction=partial(workload, tells=tells))
 
 
 def study(**changes: object) -> ss.Study:

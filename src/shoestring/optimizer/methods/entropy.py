@@ -56,13 +56,16 @@ class TrimTunerGpAsPrinted(ByModel):
     def first_run(self, history: History) -> NextRun | None:
         """One configuration sampled at random, at four data fractions.  Paper: TrimTuner Alg. 1 l.3-9
 
-        The largest comes first: its run may pass the smaller ones and report them, and then only it is paid for.
+        The largest comes first: its run may pass the smaller ones and report them, and then only it is paid for. After
+        as many runs of several configurations, told from elsewhere, it is left out.
         """
         fractions = history.problem.fractions
         sizes = first_sizes(fractions)
         begun = [*history.rows, *(row for row, _ in history.pending)]
         rng = np.random.default_rng([history.problem.seed, 3])
         row = begun[0] if begun else int(rng.integers(len(history.candidates)))
+        if len(begun) >= len(sizes) and any(other != row for other in begun):
+            return None
         for size in reversed(sizes):
             if history.untried[row, fractions.index(size)]:
                 return NextRun(

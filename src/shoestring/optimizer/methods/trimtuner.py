@@ -1,9 +1,9 @@
 """Our method: learn from small data fractions, and use the full data when that is the best use of the money.
 
-The next run is the one with the largest `mf_eic`, but for three cases in which a full-data run is due. An incumbent that
-stays the same is run once: nothing else can prove it. When small runs since the last full one have cost as much
-as a full one would, that one is run: predictions from small fractions need an anchor. And if no other run will follow
-and none was on the full data, the incumbent is run there: a search should not end with a prediction alone.
+The next run is the one with the largest `mf_eic`, but for three cases in which a full-data run is due. An incumbent
+that stays the same is run once: nothing else can prove it. When small runs since the last full one have cost as much as
+a full one would, that one is run: predictions from small fractions need an anchor. And if no other run will follow and
+none was on the full data, the incumbent is run there: a search should not end with a prediction alone.
 """
 
 from __future__ import annotations
