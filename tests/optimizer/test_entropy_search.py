@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import spearmanr
 
 from shoestring.optimizer.acquisition.cea import chance_feasible
 from shoestring.optimizer.acquisition.entropy_search import (
@@ -14,6 +15,7 @@ from shoestring.optimizer.acquisition.entropy_search import (
     CORRECTED,
     UNCONSTRAINED,
     EntropySearch,
+    draws_needed,
     representer_points,
 )
 from shoestring.optimizer.acquisition.next_incumbent import SURE, NextIncumbent
@@ -139,3 +141,24 @@ def test_representer_points_are_feasible_only_in_the_constrained_variant() -> No
     within, anywhere = representer_points(posteriors, CORRECTED), representer_points(posteriors, UNCONSTRAINED)
     assert chance[within].mean() > chance[anywhere].mean()
     assert not set(within.tolist()) & set(posteriors.history.infeasible.tolist())
+
+
+@pytest.mark.parametrize(
+    ("known", "targets", "draws"), [(0.0, 50, 1000), (2.61, 50, 1805), (3.9, 50, 4000), (0.0, 1, 1000)]
+)
+def test_the_less_is_left_to_know_the_more_draws(known: float, targets: int, draws: int) -> None:
+    assert draws_needed(known, targets) == draws
+
+
+def test_where_information_is_nearly_used_up_runs_are_still_ranked_as_by_many_draws() -> None:
+    posteriors, rows = believed(30), np.arange(0, 480, 8)
+    points = representer_points(posteriors, CORRECTED)
+
+    def gains(count: int, seed: int) -> np.ndarray:
+        draws = posteriors.objective.draws(points, count, [seed])
+        return information_after(draws, rows, 1 / 4, gauss_hermite(3)) - information(p_opt(draws.values))
+
+    known = float(information(p_opt(posteriors.objective.draws(points, 1000, [2]).values)))
+    exact, few, enough = gains(10_000, 1), gains(200, 2), gains(draws_needed(known, len(points)), 2)
+    assert spearmanr(few, exact).statistic < 0.6
+    assert spearmanr(enough, exact).statistic > 0.75

@@ -3,6 +3,7 @@ after it satisfies the constraints, and its cost."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,10 @@ from shoestring.optimizer.observations import FULL
 
 MOST_REPRESENTERS = 50
 """Candidates over which p_opt is computed."""
-DRAWS = 200
+FEWEST_DRAWS, MOST_DRAWS = 1_000, 4_000
 """Joint draws of their values. All runs are compared on the same draws, so their noise is common to all."""
+DRAWS_AT_FIRST = 200
+"""Draws that are enough while nothing is known of which candidate is the best, if its model is a Gaussian process."""
 LEAST = 1e-6
 """Nats. Less information is within the noise of the draws; then the chance and the cost decide."""
 _NO_CHANCE = 1e-300
@@ -54,7 +57,10 @@ class EntropySearch:
         self._posteriors, self._variant = posteriors, variant
         history = posteriors.history
         seed = [history.problem.seed, 5, len(history.observations), len(history.pending)]
-        self._draws = posteriors.objective.draws(representer_points(posteriors, variant), DRAWS, seed)
+        points = representer_points(posteriors, variant)
+        first = posteriors.objective.draws(points, FEWEST_DRAWS, seed)
+        count = draws_needed(float(information(p_opt(first.values))), len(points))
+        self._draws = first if count == FEWEST_DRAWS else posteriors.objective.draws(points, count, seed)
         self._known = float(information(p_opt(self._draws.values))) if variant.from_now else 0.0
         self._next = NextIncumbent(posteriors, variant.roots, measured_first=variant.constrained)
 
@@ -71,6 +77,17 @@ class EntropySearch:
     def per_cost_constrained(self, rows: Rows, fraction: float) -> Numbers:
         """`per_cost` times the chance that the next recommendation is feasible.  Paper: TrimTuner Eq. 5"""
         return self.per_cost(rows, fraction) * self._next.chance(rows, fraction)
+
+
+def draws_needed(known: float, targets: int) -> int:
+    """DRAWS_AT_FIRST * (ln n / (ln n - I))^2, from FEWEST_DRAWS to MOST_DRAWS; I = `known` nats of ln n about n targets.
+
+    What a run can add shrinks with what is left to know, and the error of a mean with the root of the number of draws:
+    this keeps them in proportion. RANKS
+    """
+    most = math.log(targets)
+    left = max(most - known, 1e-9)
+    return round(min(max(DRAWS_AT_FIRST * (most / left) ** 2, FEWEST_DRAWS), MOST_DRAWS))
 
 
 def representer_points(posteriors: JointPosteriors, variant: Variant) -> Rows:
