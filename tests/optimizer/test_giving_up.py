@@ -42,11 +42,11 @@ def killed(fraction: float, seconds: float = 100.0) -> PastRun:
     return PastRun(fraction, {"seconds": seconds}, killed=True)
 
 
-def test_while_no_run_has_finished_each_kill_on_a_fraction_doubles_the_end_there_up_to_the_limit() -> None:
+def test_while_no_run_has_finished_each_kill_but_the_first_doubles_the_end_on_its_fraction_up_to_the_limit() -> None:
     soonest = LIMIT_S * (1 / 16) ** 0.6
-    ended = [end_s(1 / 16, *[killed(1 / 16)] * count) for count in range(5)]
-    assert ended == pytest.approx([soonest, 2 * soonest, 4 * soonest, LIMIT_S, LIMIT_S])
-    assert end_s(1 / 4, killed(1 / 16)) == end_s(1 / 4)
+    ended = [end_s(1 / 16, *[killed(1 / 16)] * count) for count in range(6)]
+    assert ended == pytest.approx([soonest, soonest, 2 * soonest, 4 * soonest, LIMIT_S, LIMIT_S])
+    assert end_s(1 / 4, killed(1 / 16), killed(1 / 16)) == end_s(1 / 4)
     assert end_s(1 / 16, *[killed(1 / 16)] * 5, finished(1 / 16, 1.0)) == pytest.approx(soonest)
 
 
@@ -70,7 +70,7 @@ def test_no_feasible_run_is_ended_once_one_has_finished_whatever_part_of_the_tim
 
 
 def test_a_fixed_part_of_the_cost_is_learned_by_the_optimizer() -> None:
-    """Half of the limit is spent on loading: the first run is ended too soon, and hardly any other."""
+    """Half of the limit is spent on loading: the first runs are ended too soon, and no others."""
     one, kills = optimizer(constraints="time <= 1000", usd_per_hour=None), 0
     for _ in range(12):
         suggestion = one.ask()
@@ -80,7 +80,7 @@ def test_a_fixed_part_of_the_cost_is_learned_by_the_optimizer() -> None:
             kills += 1
         else:
             one.tell(suggestion, error=error(suggestion.config, suggestion.fraction), seconds=took)
-    assert kills <= 3
+    assert kills <= 4
     assert one.best().feasible
 
 

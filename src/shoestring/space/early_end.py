@@ -32,10 +32,11 @@ def ends(constraints: Iterable[Constraint], fraction: float, past: Sequence[Past
     """Seconds and cost, by these names, at which a run on this data fraction is ended: the limit itself on the full
     data, and never more than that. On a fraction s
 
-        limit * s^LEAST_POWER * 2^killed                             while no run has finished
+        limit * s^LEAST_POWER * 2^(killed - 1)                       while no run has finished
         max(limit * s^LEAST_POWER, fixed + (limit - fixed) * s)      afterwards, with fixed = ROOM * least
 
-    `killed` runs were ended on this fraction: the end is too soon, or they are hopeless; a few more kills find out.
+    `killed` runs were ended on this fraction: the end is too soon, or they are hopeless, and a few more kills find out.
+    The first counts as none, for a hopeless one is common where configurations differ much.
     `least` is what the fastest run took that finished, on whatever fraction, with all that does not shrink with the
     data. If no other configuration has more than ROOM times as much of that, none is ended here that would satisfy the
     constraint on the full data.
@@ -51,6 +52,6 @@ def _end(metric: str, limit: float, fraction: float, past: Iterable[PastRun], ki
     soonest: float = limit * fraction**LEAST_POWER
     took = [run.spent[metric] for run in past if not run.killed and metric in run.spent]
     if not took:
-        return soonest * float(2 ** min(kills, 60))
+        return soonest * float(2 ** min(max(kills - 1, 0), 60))
     fixed = ROOM * min(took)
     return max(soonest, fixed + (limit - fixed) * fraction)

@@ -146,15 +146,19 @@ def test_on_a_data_fraction_a_trial_is_pruned_when_all_of_the_data_would_violate
     assert abs(whole.at - (10.0 + 100.0 + LEEWAY_S)) < 1e-6
 
 
-def test_a_trial_pruned_on_a_data_fraction_gives_those_beside_it_more_time() -> None:
+def test_trials_pruned_on_a_data_fraction_give_those_beside_them_more_time() -> None:
     run, _ = begun("time <= 100", fraction=1 / 16)
-    run.rent("l1")
-    run.add("j1", until_step=3, fraction=1 / 16)
-    config = run.state.jobs["j1"].config
-    run.order(d.StartSegment(segment="s1", job="j1", leases=("l1",), config=config, until_step=3, why="the story"))
-    (look,) = run.tell(e.SegmentStarted(at=10.0, segment="s1"))
+    for number in (1, 2):
+        job, lease, segment = f"j{number}", f"l{number}", f"s{number}"
+        run.rent(lease)
+        run.add(job, until_step=3, fraction=1 / 16)
+        run.order(
+            d.StartSegment(segment=segment, job=job, leases=(lease,), config={"x": 0.5}, until_step=3, why="the story")
+        )
+        (look,) = run.tell(e.SegmentStarted(at=10.0, segment=segment))
     assert isinstance(run.tell(e.TimerFired(at=look.at, name="limit:j0"))[0], d.DropJob)
-    (again,) = run.tell(e.TimerFired(at=look.at, name="limit:j1"))
+    assert isinstance(run.tell(e.TimerFired(at=look.at, name="limit:j1"))[0], d.DropJob)
+    (again,) = run.tell(e.TimerFired(at=look.at, name="limit:j2"))
     assert isinstance(again, d.WakeAt)
     assert again.at == pytest.approx(10.0 + 2 * 100.0 * (1 / 16) ** 0.6 + LEEWAY_S)
 

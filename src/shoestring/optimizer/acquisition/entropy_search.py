@@ -80,7 +80,8 @@ class EntropySearch:
 
 
 def draws_needed(known: float, targets: int) -> int:
-    """DRAWS_AT_FIRST * (ln n / (ln n - I))^2, from FEWEST_DRAWS to MOST_DRAWS; I = `known` nats of ln n about n targets.
+    """DRAWS_AT_FIRST * (ln n / (ln n - I))^2, from FEWEST_DRAWS to MOST_DRAWS, where I nats of ln n are `known` about n
+    targets.
 
     What a run can add shrinks with what is left to know, and the error of a mean with the root of the number of draws:
     this keeps them in proportion. RANKS

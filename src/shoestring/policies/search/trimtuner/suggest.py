@@ -28,7 +28,7 @@ def suggest(given: Any) -> Any:
     for number in range(given["asks"]):
         if optimizer.exhausted:
             break
-        suggestion = optimizer.ask(last=number + 1 == given["left"])
+        suggestion = optimizer.ask(last=number + 1 == given.get("left"))  # runs of the first release did not say
         suggestions.append({"config": suggestion.config, "fraction": suggestion.fraction, "why": suggestion.why})
     return {"suggestions": suggestions, "memory": optimizer.memory()}
 
