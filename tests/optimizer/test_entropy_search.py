@@ -144,7 +144,7 @@ def test_representer_points_are_feasible_only_in_the_constrained_variant() -> No
 
 
 @pytest.mark.parametrize(
-    ("known", "targets", "draws"), [(0.0, 50, 1000), (2.61, 50, 1805), (3.9, 50, 4000), (0.0, 1, 1000)]
+    ("known", "targets", "draws"), [(0.0, 50, 1000), (1.5, 50, 1052), (2.61, 50, 3611), (3.9, 50, 4000), (0.0, 1, 1000)]
 )
 def test_the_less_is_left_to_know_the_more_draws(known: float, targets: int, draws: int) -> None:
     assert draws_needed(known, targets) == draws

@@ -21,7 +21,7 @@ MOST_REPRESENTERS = 50
 """Candidates over which p_opt is computed."""
 FEWEST_DRAWS, MOST_DRAWS = 1_000, 4_000
 """Joint draws of their values. All runs are compared on the same draws, so their noise is common to all."""
-DRAWS_AT_FIRST = 200
+DRAWS_AT_FIRST = 400
 """Draws that are enough while nothing is known of which candidate is the best, if its model is a Gaussian process."""
 LEAST = 1e-6
 """Nats. Less information is within the noise of the draws; then the chance and the cost decide."""

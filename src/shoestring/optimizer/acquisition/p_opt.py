@@ -8,8 +8,8 @@ from shoestring.optimizer.acquisition.quadrature import QuadratureNodes
 from shoestring.optimizer.candidates import Numbers, Rows
 from shoestring.optimizer.joint_model import Draws, Values
 
-BLOCK = 3_200
-"""Draws that are evaluated together, those of one run or of several: they should fit into the processor's cache."""
+BLOCK = 16
+"""Runs that are evaluated together: their draws should fit into the cache of the processor."""
 
 
 def p_opt(values: Values) -> Numbers:
@@ -39,9 +39,8 @@ def information_after(draws: Draws, rows: Rows, fraction: float, nodes: Quadratu
     Differs from the paper: the run may be one on a data fraction. `nodes` are those of one outcome, the objective.
     """
     expected = np.zeros(len(rows))
-    runs = max(1, BLOCK // len(draws.values))
-    for begin in range(0, len(rows), runs):
-        block = slice(begin, begin + runs)
+    for begin in range(0, len(rows), BLOCK):
+        block = slice(begin, begin + BLOCK)
         for values, weight in zip(
             draws.conditioned(rows[block], fraction, nodes.surprises[:, 0]), nodes.weights, strict=True
         ):
