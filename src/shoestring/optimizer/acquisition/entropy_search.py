@@ -22,7 +22,7 @@ MOST_REPRESENTERS = 50
 FEWEST_DRAWS, MOST_DRAWS = 1_000, 4_000
 """Joint draws of their values. All runs are compared on the same draws, so their noise is common to all."""
 DRAWS_AT_FIRST = 400
-"""Draws that are enough while nothing is known of which candidate is the best, if its model is a Gaussian process."""
+"""Draws that are enough while nothing is known of which candidate is the best, for Gaussian processes."""
 LEAST = 1e-6
 """Nats. Less information is within the noise of the draws; then the chance and the cost decide."""
 _NO_CHANCE = 1e-300
@@ -84,7 +84,9 @@ def draws_needed(known: float, targets: int) -> int:
     targets.
 
     What a run can add shrinks with what is left to know, and the error of a mean with the root of the number of draws:
-    this keeps them in proportion. RANKS
+    this keeps them in proportion. On the RNN table, in five searches at 10 and at 30 observations, the gains of runs
+    had rank correlations of 0.92 and 0.70 with those by 10,000 other draws; with 200 draws these were 0.74 and 0.23.
+    Trees stay uncertain for long and are cheap to draw from, hence FEWEST_DRAWS: 0.95 instead of 0.75 at 30.
     """
     most = math.log(targets)
     left = max(most - known, 1e-9)
