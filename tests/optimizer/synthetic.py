@@ -18,7 +18,7 @@ SPACE = {
     "kind": ss.choice("small", "large"),
 }
 FEW = {**SPACE, "rate": ss.integer(4, 7), "machines": ss.integer(1, 3)}
-"""A part of the space, where a method takes long to choose."""
+"""A part of the space."""
 
 
 def price(config: Config) -> float:
@@ -44,6 +44,11 @@ def usd(config: Config, fraction: float = 1.0) -> float:
 def optimizer(**changes: object) -> Optimizer:
     asked = {"space": SPACE, "minimize": "error", "constraints": f"cost <= {LIMIT_USD}", "fractions": FRACTIONS}
     return Optimizer(**{**asked, "usd_per_hour": price, **changes})  # type: ignore[arg-type]
+
+
+def space_for(method: str) -> object:
+    """A part of the space where choosing takes long: all candidates are evaluated, or trees are trained for each."""
+    return FEW if method in ("fabolas", "trimtuner_dt_as_printed") else SPACE
 
 
 def run(optimizer: Optimizer, suggestion: Suggestion) -> float:

@@ -9,17 +9,17 @@ import pytest
 
 from shoestring.optimizer.methods.registry import METHODS
 from shoestring.optimizer.observations import Observation
-from tests.optimizer.synthetic import optimizer, run
+from tests.optimizer.synthetic import optimizer, run, space_for
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_restored_optimizer_suggests_what_the_original_would(method: str) -> None:
-    one = optimizer(method=method)
+    one = optimizer(method=method, space=space_for(method))
     for _ in range(7):
         run(one, one.ask())
     under_way = one.ask()
     memory = json.loads(json.dumps(one.memory()))
-    other = optimizer(method=method)
+    other = optimizer(method=method, space=space_for(method))
     for seen in one.observations:
         other.learn(seen)
     other.expect(under_way)

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from shoestring.optimizer.acquisition import mf_eic
 from shoestring.optimizer.acquisition.mf_eic import best_run, log_eic, log_expected_improvement, log_mf_eic
 from shoestring.optimizer.posterior import Posteriors
-from shoestring.space.constraints import LEAST_POWER
+from shoestring.space.early_end import LEAST_POWER
 from tests.optimizer.synthetic import LIMIT_USD, optimizer, run, usd
 
 

@@ -13,13 +13,24 @@ from shoestring.optimizer.methods.trimtuner import MOST_SMALL_RUNS
 from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.optimizer import Optimizer
 from shoestring.optimizer.posterior import Posteriors
-from tests.optimizer.synthetic import FRACTIONS, LIMIT_USD, error, optimizer, price, quality, run, spent_until_good, usd
+from tests.optimizer.synthetic import (
+    FRACTIONS,
+    LIMIT_USD,
+    error,
+    optimizer,
+    price,
+    quality,
+    run,
+    space_for,
+    spent_until_good,
+    usd,
+)
 
 
 @cache
 def asked(seed: int, method: str, runs: int, look: bool = False) -> tuple[Suggestion, ...]:
     """So many suggestions, each told; with calls of `best` in between or not."""
-    one = optimizer(seed=seed, method=method)
+    one = optimizer(seed=seed, method=method, space=space_for(method))
     found = []
     for _ in range(runs):
         found.append(one.ask())
@@ -49,7 +60,7 @@ def test_it_begins_with_small_fractions_that_differ() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_is_suggested_twice_also_while_runs_are_pending(method: str) -> None:
-    one = optimizer(method=method)
+    one = optimizer(method=method, space=space_for(method))
     under_way: list[Suggestion] = []
     seen = set()
     for turn in range(16):
