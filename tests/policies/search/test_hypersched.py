@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+import shoestring as ss
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.records import Job, Pace
@@ -117,3 +118,34 @@ def test_speed_is_that_of_one_slot_whatever_it_ran_on() -> None:
 def test_nothing_is_known_of_a_trial_that_has_not_reported() -> None:
     run = exploring()
     assert outlook(run.view, run.state.jobs["j0"]) is None
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+def test_it_is_over_when_no_trial_is_left_for_the_leaders_turns_to_come() -> None:
+    """Turns at 18, 23, 28 and 32 hours kept a run open whose last trial had ended in the first."""
+    study = ss.simulate(
+        name="early",
+        space={"x": ss.uniform(0, 1)},
+        minimize="loss",
+        recipe="hypersched",
+        trials=16,
+        max_steps=27,
+        budget=4,
+        deadline="36h",
+        max_machines=4,
+        market="modern",
+    )
+    state = study.state
+    ended = [entry.event.at for entry in study.entries() if isinstance(entry.event, e.SegmentEnded)]
+    assert study.status == "completed"
+    assert {job.status for job in state.jobs.values()} == {"finished", "pruned"}
+    assert state.now - ended[-1] < 60
+
+
+def test_turns_go_on_while_a_trial_is_left() -> None:
+    """Eight trials paused at their first rung are leaders to be."""
+    run = exploring()
+    train(run, 600.0, 1)
+    decided = [x for job in list(run.state.jobs) for x in run.end(job, step=1)]
+    assert not [x for x in decided if isinstance(x, d.WakeAt)]
+    assert "leaders:1" in run.state.timers

@@ -62,8 +62,11 @@ class HyperSched:
         yield from climb.ladders[0].prune(state)
         if isinstance(event, e.TimerFired) and event.name.startswith(LEADERS):
             yield from self._lead(state, int(event.name.removeprefix(LEADERS)))
-            yield from self._next_turn(state)
+            if not self._is_done(state):
+                yield from self._next_turn(state)
         yield from self._fill(state, climb.ladders[0])
+        if self._is_done(state):
+            yield from _no_more_turns(state)
 
     def _ladder(self, state: RunView) -> Ladder:
         spec = state.spec
@@ -94,6 +97,11 @@ class HyperSched:
             return True
         trained_s = sum(pace.seconds for pace in state.paces(state.jobs[state.best]).values())
         return trained_s < _left_s(state)
+
+    def _is_done(self, state: RunView) -> bool:
+        """Is there no trial left that could run, now or when the leaders' next turn comes?"""
+        over = sum(map(state.count, ("finished", "pruned", "failed")))
+        return 0 < over == len(state.jobs) and (over >= planned(state.spec) or not self._explores(state))
 
     # -- leaders ---------------------------------------------------------------------------------------------------
     def _lead(self, state: RunView, turn: int) -> Iterator[d.Decision]:
@@ -137,6 +145,12 @@ class HyperSched:
 
     def _width(self, state: RunView) -> int:
         return self.parameters.p_min * state.spec.slots
+
+
+def _no_more_turns(state: RunView) -> Iterator[d.Decision]:
+    """A turn that is still to come would keep the run open: it comes now, finds no leaders, and is the last."""
+    for name in [name for name, at in state.timers.items() if name.startswith(LEADERS) and at > state.now]:
+        yield d.WakeAt(name=name, at=state.now, why="every trial is over: no leader is left to get more slots")
 
 
 def _give(state: RunView, leader: TrialForecast, slots: int, place: int) -> Iterator[d.Decision]:
