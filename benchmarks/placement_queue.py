@@ -1,4 +1,5 @@
-"""Trials that queue for few machines, with hardly more time than the queue takes: studies that end short of a trial.
+"""Trials that queue for few machines, with hardly more time than the queue takes: studies that end short of a trial,
+and what they cost.
 
     python -m benchmarks.placement_queue [--quick] [--json FILE]
 
@@ -8,6 +9,9 @@ run at once.
 """
 
 from __future__ import annotations
+
+import statistics
+from typing import NamedTuple
 
 from benchmarks.rows import Row, arguments, publish
 from shoestring.api import simulate
@@ -24,8 +28,13 @@ KINDS = {"slack": (2, 3), "slack, slots that divide": (1, 1), "on demand": (2, 3
 WORKLOAD = Workload(curve=lambda _: lambda step: {"loss": 1 / step}, seconds_per_step=lambda *_: 60.0)
 
 
-def finished(placement: str, slots: int, machine_slots: int, deadline_min: int, seed: int) -> int:
+class Queued(NamedTuple):
+    finished: int
     """Trials done by the deadline."""
+    usd: float
+
+
+def queued(placement: str, slots: int, machine_slots: int, deadline_min: int, seed: int) -> Queued:
     study = simulate(
         workload=WORKLOAD,
         name="queue",
@@ -42,7 +51,7 @@ def finished(placement: str, slots: int, machine_slots: int, deadline_min: int, 
         options={"placement": placement},
         seed=seed,
     )
-    return sum(job.status == "finished" for job in study.state.jobs.values())
+    return Queued(sum(job.status == "finished" for job in study.state.jobs.values()), study.spent)
 
 
 def main() -> None:
@@ -52,11 +61,13 @@ def main() -> None:
     for kind, (slots, machine_slots) in KINDS.items():
         placement = "on_demand" if kind == "on demand" else "slack"
         for deadline_min in DEADLINES_MIN:
-            short = sum(finished(placement, slots, machine_slots, deadline_min, seed) < TRIALS for seed in seeds)
-            name = f"{kind.replace(', ', '_').replace(' ', '_')}_short_at_{deadline_min}m"
-            rows.append(
-                Row(name, short, "studies", f"of {len(seeds)}, {slots} slots each on machines with {machine_slots}")
-            )
+            done = [queued(placement, slots, machine_slots, deadline_min, seed) for seed in seeds]
+            short = sum(study.finished < TRIALS for study in done)
+            usd = statistics.fmean(study.usd for study in done)
+            name = kind.replace(", ", "_").replace(" ", "_")
+            how = f"of {len(seeds)}, {slots} slots each on machines with {machine_slots}"
+            rows.append(Row(f"{name}_short_at_{deadline_min}m", short, "studies", how))
+            rows.append(Row(f"{name}_usd_at_{deadline_min}m", usd, "USD", f"mean {how}"))
     publish(rows, args.json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.placement_queue import TRIALS, finished
+from benchmarks.placement_queue import TRIALS, queued
 from shoestring.policies.placement.slack.per_trial import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
@@ -53,7 +53,7 @@ def test_slots_that_fit_no_worker_are_no_places() -> None:
 @pytest.mark.parametrize("seed", [2, 15, 20])
 def test_slots_that_do_not_divide_cost_no_deadline(seed: int) -> None:
     """Counted as six places instead of four, the queue looked shorter than it was: a trial was not done."""
-    assert finished("slack", 2, 3, 70, seed) == finished("slack", 1, 1, 70, seed) == TRIALS
+    assert queued("slack", 2, 3, 70, seed).finished == queued("slack", 1, 1, 70, seed).finished == TRIALS
 
 
 def test_what_queues_lowers_the_slack_of_those_it_waits_for() -> None:

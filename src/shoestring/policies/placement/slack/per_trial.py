@@ -5,20 +5,22 @@ Each trial has its own slack. Pacing the study as a whole costs up to 80 % more:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from shoestring.kernel.records import Job, Segment
+from shoestring.kernel.records import Job, Segment, Where
 from shoestring.kernel.types import JobId, Offer
 from shoestring.kernel.view import RunView
-from shoestring.models.speed.latencies import slowest_latencies
+from shoestring.models.speed.latencies import learned_latencies, slowest_latencies
 from shoestring.models.speed.progress import step_size, steps_left
-from shoestring.policies.placement.renting.facts import per_slot
+from shoestring.policies.placement.renting.facts import free_usd, per_slot
 from shoestring.policies.placement.renting.rent import Ranked
 from shoestring.policies.placement.slack.guarantee import MachineChoice, Situation, Switching
-from shoestring.policies.placement.slack.on_demand_fallback import on_demand_fallback
-from shoestring.policies.placement.slack.queue import NONE_BEHIND, Behind, queued_behind, rounds_at_most
+from shoestring.policies.placement.slack.on_demand_fallback import Need, on_demand_fallback
+from shoestring.policies.placement.slack.queue import NONE_BEHIND, Behind, queued_behind, rounds_at_most, to_do
 from shoestring.policies.placement.slack.speed import SlackSpeeds
+from shoestring.units import show_duration
 
 SETUP_S, RESTORE_S, SAVE_S = 240.0, 72.0, 15.0
 """Assumed for a set-up, its part from StartSegment on, and a save, until slower ones are observed."""
@@ -42,10 +44,21 @@ class SlackContext:
     def __init__(self, state: RunView) -> None:
         self.state = state
         self.speeds = SlackSpeeds(state)
+        self.slacks: dict[JobId, TrialSlack | None] = {}
 
     @cached_property
     def queued(self) -> dict[JobId, Behind]:
-        return queued_behind(self.state)
+        paces = {
+            where: self.speeds.of_any_trial(where)
+            for where in {(segment.machine, segment.slots) for segment in self.state.segments.values()}
+        }
+        fastest_s = min(paces.values(), default=1.0)
+        return queued_behind(self.state, lambda segment: paces[segment.machine, segment.slots] / fastest_s)
+
+    @cached_property
+    def queued_steps(self) -> float:
+        """Of all trials that run or queue; 0 where none queue."""
+        return sum(to_do(self.state, self.state.jobs[job]) + behind.steps for job, behind in self.queued.items())
 
     @cached_property
     def switching(self) -> Switching:
@@ -56,6 +69,19 @@ class SlackContext:
             setup_s=max(SETUP_S, slowest.provision_s + start_s),
             restore_s=max(RESTORE_S, start_s),
             save_s=max(SAVE_S, slowest.save_s),
+            look_s=LOOK_S,
+        )
+
+    @cached_property
+    def measured(self) -> Switching:
+        """The slowest of each that the run has measured, and nothing on top: where trials queue, a wait of four minutes
+        assumed for each would rule out deadlines that can be met."""
+        slowest, usual = slowest_latencies(self.state), learned_latencies(self.state)
+        start_s = max(slowest.start_s, slowest.restore_s) or usual.restore_s
+        return Switching(
+            setup_s=(slowest.provision_s or usual.provision_s) + start_s,
+            restore_s=start_s,
+            save_s=slowest.save_s or usual.save_s,
             look_s=LOOK_S,
         )
 
@@ -88,14 +114,29 @@ class TrialSlack:
     """One trial's work and slack, in seconds of its on-demand fallback."""
 
     seconds_per_step: float
+    known: Mapping[Where, float]
+    """Seconds per step by where it was timed, as the on-demand fallback counts them."""
     switching: Switching
     now: Situation
     on_demand: Ranked
     """On-demand offers, the one that work is measured by first. Empty where none is on offer."""
     on_demand_usd_per_hour: float
     """An hour of work there."""
+    to_deadline_s: float
     hopeless: bool
     """Not even an on-demand machine could finish it in time."""
+    behind: Behind = NONE_BEHIND
+    """What queues behind it."""
+    whole_queue: bool = True
+    """All of that can be in time."""
+    own_s: float = 0.0
+    """Of the work left, what is its own."""
+    payable: bool = True
+    """The budget pays on-demand machines for all that queues; without a queue it is not looked at."""
+
+    def __str__(self) -> str:
+        work, left = show_duration(self.now.work_left_s), show_duration(self.to_deadline_s)
+        return f"{work} of work left, {left} to the deadline, {show_duration(max(0.0, self.now.slack_s))} of slack"
 
 
 def work_at_most_s(context: SlackContext, job: Job) -> float | None:
@@ -117,6 +158,12 @@ def has_plenty(context: SlackContext, work_s: float, beside_s: float) -> bool:
 
 def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
     """None until a step of this study has been timed: before that the amount of work is unknown."""
+    if job.id not in context.slacks:
+        context.slacks[job.id] = _slack_of(context, job)
+    return context.slacks[job.id]
+
+
+def _slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
     state = context.state
     known = context.speeds.known(job)
     if not known:
@@ -125,19 +172,20 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
     step = job.saved_step if segment is None else max(segment.step, job.saved_step)
     steps, time_left_s = steps_left(state, job, step), context.time_left_s
     undone, behind = steps_left(state, job, job.saved_step), context.queued.get(job.id, NONE_BEHIND)
-    switching = context.switching
-    starts_s = behind.starts * switching.restore_s  # the machine is up: what each of them takes to start
-    room_s = time_left_s - switching.setup_s - switching.save_s
-    fallback = on_demand_fallback(
-        context.speeds, state, job, known, ((undone + behind.steps, room_s - starts_s), (undone, room_s))
-    )
-    step_s = fallback.seconds_per_step
-    queue_s = behind.steps * step_s + starts_s
-    if undone * step_s + queue_s > time_left_s:
+    needs = list(_needs(context, job, known, steps, undone, behind))
+    fallback = on_demand_fallback(context.speeds, state, job, needs, context.queued_steps)
+    step_s, switching = fallback.seconds_per_step, context.switching
+    if fallback.meets is not None:
+        switching, known = fallback.meets.switching, fallback.meets.known
+    queue_s = behind.steps * step_s + behind.starts * switching.restore_s
+    whole_queue = fallback.meets is not None and fallback.meets.whole
+    if not whole_queue:
         trial_s = state.spec.max_steps * step_s + switching.restore_s
         queue_s = min(queue_s, max(0, int((time_left_s - undone * step_s) / (ROOMY * trial_s))) * trial_s)
+    on_demand_usd = len(context.queued) * (steps * step_s + queue_s) / 3600 * fallback.usd_per_hour
     return TrialSlack(
         step_s,
+        known,
         replace(switching, save_s=switching.save_s + _to_stop_s(state, step_s)),
         Situation(
             time_left_s=time_left_s,
@@ -148,7 +196,12 @@ def slack_of(context: SlackContext, job: Job) -> TrialSlack | None:
         ),
         on_demand=fallback.offers,
         on_demand_usd_per_hour=fallback.usd_per_hour,
+        to_deadline_s=state.deadline_at - state.now,
         hopeless=time_left_s < HOPELESS_SHARE * steps * step_s,
+        behind=behind,
+        whole_queue=whole_queue,
+        own_s=steps * step_s,
+        payable=not behind.starts or on_demand_usd <= free_usd(state),
     )
 
 
@@ -156,6 +209,26 @@ def _to_stop_s(state: RunView, step_s: float) -> float:
     """A segment saves and stops between two steps, so a save waits for one. Where none is reported, code that does not
     stop is killed once the grace of a halt is over."""
     return step_size(state) * step_s or state.spec.slice_s
+
+
+def _needs(
+    context: SlackContext, job: Job, known: Mapping[Where, float], steps: float, undone: float, behind: Behind
+) -> Iterator[Need]:
+    """What the on-demand fallback should do in time. Most of all, the trial and all that queues behind it: at assumed
+    latencies, else at measured ones; on machines timed before, else on others that are expected to be faster. Where
+    that is too much, the trial alone."""
+    assumed, measured = context.switching, context.measured
+    room_s = context.time_left_s - assumed.setup_s - assumed.save_s
+    one = step_size(context.state)  # a save waits for the end of a step
+    safely = Need(undone + behind.steps + one, room_s - behind.starts * assumed.restore_s, assumed, known)
+    least_room_s = context.time_left_s - behind.starts * measured.restore_s
+    least_room_s -= measured.setup_s if job.segment is None else 0.0
+    just = Need(steps + behind.steps, least_room_s, assumed, known)
+    if context.queued:
+        just = just._replace(switching=measured, known=context.speeds.usual(job))
+    yield from (safely, just, safely._replace(as_expected=True), just._replace(as_expected=True))
+    if behind.starts:
+        yield Need(undone + one, room_s, assumed, known, whole=False)
 
 
 def _held(state: RunView, segment: Segment | None) -> MachineChoice:

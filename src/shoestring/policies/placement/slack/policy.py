@@ -16,7 +16,7 @@ from typing import ClassVar
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
-from shoestring.kernel.records import Job, Lease, Segment
+from shoestring.kernel.records import Lease, Segment
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, release_idle, request, start_waiting_jobs
@@ -27,10 +27,17 @@ from shoestring.policies.placement.renting.rent import Ranked, rent_missing
 from shoestring.policies.placement.slack.choice import Rule, choice_by
 from shoestring.policies.placement.slack.guarantee import (
     MachineChoice,
-    Situation,
     SlackChoice,
     guarded,
     may_start_on_spot,
+)
+from shoestring.policies.placement.slack.lanes import (
+    leave_too_slow,
+    leaves_for_queue,
+    most_urgent,
+    notice_suffices,
+    release_too_slow,
+    start_longest_first,
 )
 from shoestring.policies.placement.slack.on_demand_fallback import cheapest_steps
 from shoestring.policies.placement.slack.per_trial import (
@@ -43,7 +50,6 @@ from shoestring.policies.placement.slack.per_trial import (
     work_at_most_s,
 )
 from shoestring.policies.placement.slack.spot_market import no_move_pays, spot_market, spot_may_come
-from shoestring.units import show_duration
 
 WATCH = "slack"
 """The timer of the next look at all running trials."""
@@ -70,13 +76,18 @@ class Slack:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running":
             return
-        context = SlackContext(state)
+        context, waited = SlackContext(state), len(state.waiting)
+        yield from release_too_slow(context)
         yield from _release_surplus(context)
+        if not self.consolidates:
+            yield from start_longest_first(context)
         yield from start_waiting_jobs(state, widest_first=self.consolidates)
+        if len(state.waiting) < waited:
+            context = SlackContext(state)  # what has started no longer queues
         yield from rent_missing(
             state, lambda _: self._ranked(context), look_within_s=lambda: self._look_within_s(context)
         )
-        if state.segments and _can_choose(state):
+        if state.segments and _can_choose(context):
             yield from self._look_at_running(context, event)
         if self.consolidates:
             yield from consolidate(state)
@@ -86,7 +97,7 @@ class Slack:
         """For the waiting trial with the least slack: spot where the useful hour is cheapest, on-demand where the rule
         says so, or nothing, which is to wait until a zone has machines again."""
         state = context.state
-        job = _most_urgent(context)
+        job = most_urgent(context)
         trial_slack = slack_of(context, job)
         market = spot_market(context, job, trial_slack)
         if trial_slack is None:
@@ -96,12 +107,12 @@ class Slack:
         spot = market.ranked(trial_slack.switching)
         if not trial_slack.on_demand:
             return spot
-        if trial_slack.hopeless or not (market.quotes or spot_may_come(context, job, trial_slack)):
+        waits_in_vain = not (market.quotes or spot_may_come(context, job, trial_slack))
+        if trial_slack.hopeless or waits_in_vain or not trial_slack.payable:
             return [*spot, *trial_slack.on_demand]
         match choice_by(self.rule, context, trial_slack, market).kind:
             case MachineChoice.ON_DEMAND:
-                why = _left(state, trial_slack.now)
-                return [*((offer, f"{why}; {reason}") for offer, reason in trial_slack.on_demand), *spot]
+                return [*((offer, f"{trial_slack}; {reason}") for offer, reason in trial_slack.on_demand), *spot]
             case MachineChoice.SPOT:
                 return spot
             case _:
@@ -109,7 +120,7 @@ class Slack:
 
     def _look_within_s(self, context: SlackContext) -> float:
         """While a trial waits for a spot machine: half of the time after which it needs an on-demand one."""
-        state, trial_slack = context.state, slack_of(context, _most_urgent(context))
+        state, trial_slack = context.state, slack_of(context, most_urgent(context))
         if self.rule == "uniform_progress":
             return LOOK_S  # by its schedule it may need one at any time
         if trial_slack is None:
@@ -147,6 +158,7 @@ class Slack:
         state = context.state
         job, lease = state.jobs[segment.job], state.leases[segment.leases[0]]
         if segment.halting or not _may_move(state, segment, lease):
+            yield from leave_too_slow(context, lease)
             return
         work_s = work_at_most_s(context, job)
         if work_s is None:
@@ -154,8 +166,11 @@ class Slack:
         stays = lease.offer.spot and (segment.running_since is None or no_move_pays(context, job, lease.offer, work_s))
         if stays and has_plenty(context, work_s, 3 * MOST_UNWATCHED_S):
             return
+        yield from leave_too_slow(context, lease)
         trial_slack = slack_of(context, job)
-        if trial_slack is None or not trial_slack.on_demand or trial_slack.hopeless:
+        if segment.halting:
+            return
+        if trial_slack is None or not trial_slack.on_demand or trial_slack.hopeless or not trial_slack.payable:
             return
         spare_s = trial_slack.now.slack_s - trial_slack.switching.line_s - LOOK_S
         goal = lease.offer
@@ -174,11 +189,11 @@ class Slack:
         if kind is MachineChoice.SAVE:
             yield d.SaveCheckpoint(segment=segment.id, why="saved: little slack is left, and saved work cannot be lost")
         elif kind is MachineChoice.ON_DEMAND and lease.offer.spot:
-            why = f"{_left(state, trial_slack.now)}: a preemption could miss the deadline"
-            yield from _move(state, segment, [offer for offer, _ in trial_slack.on_demand], why, claimed)
+            why = f"{trial_slack}: a preemption could miss the deadline"
+            yield from _move(context, segment, [offer for offer, _ in trial_slack.on_demand], why, claimed)
         elif goal != lease.offer and not state.waiting:
             why = f"{goal} is worth the move: ${state.usd_per_hour(goal):.4f}/h"
-            yield from _move(state, segment, [goal], why, claimed)
+            yield from _move(context, segment, [goal], why, claimed)
         # An on-demand machine is not preempted. On spot, slack cannot fall faster than time passes, but the pace by
         # which it is estimated may turn out slower: look again at half of the way.
         if lease.offer.spot and spare_s / 2 < MOST_UNWATCHED_S and f"{WATCH_ONE}{lease.id}" not in state.timers:
@@ -204,23 +219,14 @@ class UniformProgress(Slack):
     rule: Rule = "uniform_progress"
 
 
-def _left(state: RunView, now: Situation) -> str:
-    work, time, slack = now.work_left_s, state.deadline_at - state.now, max(0.0, now.slack_s)
-    return f"{show_duration(work)} of work left, {show_duration(time)} to the deadline, {show_duration(slack)} of slack"
-
-
-def _most_urgent(context: SlackContext) -> Job:
-    """Of the trials that could start next: each has its own deadline to meet, so the one with the least slack decides.
-    A trial that gets an on-demand machine without need moves back to spot soon."""
+def _can_choose(context: SlackContext) -> bool:
+    """Are there machines of both kinds, or faster ones for trials that queue? Only then is there anything to choose."""
     state = context.state
-    first = [state.jobs[job] for job in islice(state.waiting, state.spec.max_machines)]
-    slacks = [(job, slack_of(context, job)) for job in first]
-    return min(slacks, key=lambda pair: math.inf if pair[1] is None else pair[1].now.slack_s)[0]
-
-
-def _can_choose(state: RunView) -> bool:
-    """Are there machines of both kinds? Only then is there anything to choose."""
-    return state.memo("slack can choose", lambda: len({listing.offer.spot for listing in state.listings.values()}) > 1)
+    kinds, types = state.memo(
+        "slack kinds and types",
+        lambda: (len({offer.spot for offer in state.listings}), len({offer.machine for offer in state.listings})),
+    )
+    return kinds > 1 or (types > 1 and bool(context.queued))
 
 
 def _concerned(state: RunView, event: e.Event) -> list[Segment]:
@@ -245,11 +251,11 @@ def _stopping(state: RunView) -> int:
 
 
 def _move(
-    state: RunView, segment: Segment, offers: list[Offer], why: str, claimed: set[LeaseId]
+    context: SlackContext, segment: Segment, offers: list[Offer], why: str, claimed: set[LeaseId]
 ) -> Iterator[d.Decision]:
     """Rent a machine to move to first, and halt the trial once that is idle. Where no more machines are allowed, its
-    own must be released before another can be rented: only the guarantee is worth that, and only while no other trial
-    queues, which would take its slots."""
+    own must be released before another can be rented: only the guarantee is worth that."""
+    state = context.state
     slots, moved = segment.slots, "moved to spot" if offers[0].spot else "moved to on-demand"
     open_to_it = [
         lease
@@ -268,10 +274,15 @@ def _move(
                 if state.refusals == refusals:
                     claimed.add(requested)
                     return
-    elif not offers[0].spot and not state.pending and not state.waiting:
+    elif not offers[0].spot and not state.pending and (not state.waiting or _leaves(context, segment)):
         yield d.HaltSegment(
             segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for an on-demand machine: {why}"
         )
+
+
+def _leaves(context: SlackContext, segment: Segment) -> bool:
+    state = context.state
+    return leaves_for_queue(context, state.jobs[segment.job], state.leases[segment.leases[0]])
 
 
 def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
@@ -289,6 +300,7 @@ def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
     work_s = work_at_most_s(context, job)
     if work_s is None or (surplus <= 0 and has_plenty(context, work_s, 4 * SETUP_S)):
         return
+    job = most_urgent(context) if context.queued else job
     trial_slack = slack_of(context, job)
     gangs = surplus > 0 and any(state.jobs[waits].slots > state.largest_slots for waits in state.waiting)
     if trial_slack is None or gangs:
@@ -304,7 +316,8 @@ def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
     surplus -= len(state.idle) - len(idle)
     no_spot = not may_start_on_spot(trial_slack.now.slack_s, trial_slack.switching)
     if no_spot and spot and not on_demand and full and trial_slack.on_demand and not trial_slack.hopeless:
-        surplus = 1
+        stays = trial_slack.behind.starts and notice_suffices(state.listings[spot[0].offer], trial_slack)
+        surplus = max(surplus, 0) if stays else 1
     expensive_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))
     for lease in [*expensive_first, *on_demand] if urgent else [*on_demand, *expensive_first]:
         if surplus <= 0:

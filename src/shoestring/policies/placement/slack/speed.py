@@ -7,7 +7,7 @@ expects from their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from shoestring.kernel.records import Job, Where
@@ -26,10 +26,20 @@ class SlackSpeeds:
         """Seconds per step by where it was timed, on as many slots as it has now. A trial without a pace of its own is
         expected to be like others; empty until a step of the study has been timed, unless the user has said how long a
         job takes."""
-        wheres = self._model.wheres
+        return self._as_wide(job, own_paces(self._state, job) or {x: self.of_any_trial(x) for x in self._wheres(job)})
+
+    def usual(self, job: Job) -> Mapping[Where, float]:
+        """The same, but a trial without a pace of its own counts as the median of the others, not as their mean, which
+        is the higher the less is known. Over many trials the error averages out."""
+        medians = {x: self._model.median_s(None, self._listings[x[0]], x[1]) for x in self._wheres(job)}
+        return self._as_wide(job, own_paces(self._state, job) or medians)
+
+    def _wheres(self, job: Job) -> Iterable[Where]:
         if self._model.estimated and not self._model.trials:
-            wheres = [(machine, job.slots) for machine in self._listings]
-        paces = own_paces(self._state, job) or {where: self.of_any_trial(where) for where in wheres}
+            return [(machine, job.slots) for machine in self._listings]
+        return self._model.wheres
+
+    def _as_wide(self, job: Job, paces: Mapping[Where, float]) -> Mapping[Where, float]:
         as_wide = {where: pace for where, pace in paces.items() if where[1] == job.slots}
         return as_wide or {
             (machine, job.slots): self.seconds_per_step({(machine, slots): pace}, self._listings[machine], job.slots)

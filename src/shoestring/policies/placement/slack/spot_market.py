@@ -56,7 +56,7 @@ def spot_market(context: SlackContext, job: Job, trial_slack: TrialSlack | None)
     from shoestring.models.zone_survival import expected_stay_h
 
     state = context.state
-    known = context.speeds.known(job)
+    known = context.speeds.known(job) if trial_slack is None else trial_slack.known
     horizon = horizon_h(UNTIMED_WORK_S if trial_slack is None else trial_slack.now.work_left_s)
     offers: list[Offer] = []
     quotes: list[Quote] = []
@@ -73,10 +73,10 @@ def spot_market(context: SlackContext, job: Job, trial_slack: TrialSlack | None)
             continue
         step_s = context.speeds.seconds_per_step(known, listing, job.slots)
         unit_s = unit_s or step_s
-        if trial_slack is not None and not _fast_enough(step_s / unit_s, trial_slack):
-            continue
         age_s = state.now - state.started_at + UNTRIED_AGE_S if denied is None else state.now - denied
         stay_h = expected_stay_h(horizon, age_s / 3600, _record(context, offer))
+        if trial_slack is not None and not _fast_enough(step_s / unit_s, trial_slack, stay_h):
+            continue
         quotes.append(Quote(len(offers), per_slot(usd_per_hour, listing) * step_s / unit_s, stay_h, spell_age_s=age_s))
         offers.append(offer)
     return SpotMarket(tuple(offers), tuple(quotes))
@@ -84,7 +84,7 @@ def spot_market(context: SlackContext, job: Job, trial_slack: TrialSlack | None)
 
 def spot_may_come(context: SlackContext, job: Job, trial_slack: TrialSlack) -> bool:
     """Is there a spot offer for this trial that may become available, and on which it would be in time?"""
-    speeds, known = context.speeds, context.speeds.known(job)
+    speeds, known = context.speeds, trial_slack.known
     suited = (
         x for x in map(context.state.listings.__getitem__, _spot_offers(context.state)) if _suits(context.state, job, x)
     )
@@ -158,10 +158,14 @@ def _suits(state: RunView, job: Job, listing: Listing) -> bool:
     return job.offer in (None, listing.offer) and listing.slots >= min(job.slots, state.largest_slots)
 
 
-def _fast_enough(time_per_work: float, trial_slack: TrialSlack) -> bool:
-    """`time_per_work`: seconds there for a second of work. As fast as the on-demand fallback is always enough."""
+def _fast_enough(time_per_work: float, trial_slack: TrialSlack, stay_h: float | None = None) -> bool:
+    """`time_per_work`: seconds there for a second of work. As fast as the on-demand fallback is always enough. A whole
+    queue is likely to see as many preemptions as expected: each costs it a set-up."""
     room_s = trial_slack.now.time_left_s - trial_slack.switching.line_s
-    return time_per_work <= 1.0 + 1e-9 or time_per_work * trial_slack.now.work_left_s <= room_s
+    work_s = time_per_work * trial_slack.now.work_left_s
+    if trial_slack.behind.starts and stay_h is not None:
+        work_s *= 1.0 + trial_slack.switching.setup_s / 3600 / stay_h
+    return time_per_work <= 1.0 + 1e-9 or work_s <= room_s
 
 
 def _rounded_up(seconds: float) -> float:
