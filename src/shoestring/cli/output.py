@@ -56,6 +56,8 @@ def show_study(study: Study) -> None:
     if _got_anywhere(study):
         echo("")
         _show_receipt(study.receipt)
+    if (unspent := study.unspent) is not None:
+        echo(str(unspent))
 
 
 def _got_anywhere(study: Study) -> bool:

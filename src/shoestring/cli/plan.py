@@ -188,6 +188,7 @@ def _tightest(request: RunRequest, workload: Workload) -> NoticeLimit | None:
 # -- showing -----------------------------------------------------------------------------------------------------------
 def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str, str]) -> None:
     from shoestring.runs.forecast import Forecast
+    from shoestring.units import show_usd
 
     forecasts = [row for row in rows if isinstance(row, Forecast)]
     for row in forecasts:
@@ -199,6 +200,10 @@ def _show(name: str, rows: Sequence[Forecast | _Impossible], rests_on: dict[str,
     for other in rows:
         if isinstance(other, _Impossible):
             echo(f"{other.recipe}: {other.error}")
+    for row in forecasts:
+        if (unspent := row.unspent) is not None:
+            money = f"{show_usd(unspent.usd)} of {show_usd(unspent.budget_usd)}"
+            echo(f"{row.recipe}: about {money} would be left after {unspent.trials} trials. {unspent.way}")
     echo(f"from {forecasts[0].count} simulations, each on another market. Assumptions:")
     for line in aligned([(f"  {what}", how) for what, how in rests_on.items()], to_the_left=2):
         echo(line)

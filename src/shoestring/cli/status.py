@@ -41,6 +41,8 @@ def command(name: str | None, store: str | None, as_json: bool) -> None:
             echo(f"  {study.status_detail}")
         if study.state.concluded and study.without_best:
             echo(f"  without a result: {study.without_best}")
+        if (unspent := study.unspent) is not None:
+            echo(f"  {unspent}")
         for warning in study.receipt.warnings:
             echo(f"  warning: {warning}")
     next_commands("shoestring report", "shoestring why TRIAL", "shoestring stop")

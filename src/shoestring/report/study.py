@@ -15,6 +15,7 @@ from shoestring.kernel.types import Config
 from shoestring.report.receipt import Receipt, receipt_of
 from shoestring.report.status import RunStatus, run_status
 from shoestring.report.trials import Tally, Trials, show_config
+from shoestring.report.unspent import Unspent, unspent_of
 from shoestring.report.waiting import why_nothing_runs
 from shoestring.runs.folder import RunFolder
 from shoestring.units import show_number, show_usd
@@ -101,6 +102,11 @@ class Study:
         if self.status == "paused" and self.state.active:
             return "its controller is gone: run the same command again to resume"
         return self.state.ending
+
+    @property
+    def unspent(self) -> Unspent | None:
+        """What was left, and how to use it, where the work is done and most of the budget is not spent."""
+        return unspent_of(self.state)
 
     @property
     def trials(self) -> Trials:
@@ -192,6 +198,7 @@ class Study:
             "best": None if best is None else self.trials[best.number].to_plain(),
             "without_best": self.without_best,
             **self._plain_answer(),
+            **({} if (unspent := self.unspent) is None else {"unspent": unspent.to_plain()}),
             "receipt": self.receipt.to_plain(),
             "trials": self.trials.to_plain(),
         }

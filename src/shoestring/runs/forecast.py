@@ -17,9 +17,11 @@ import msgspec
 from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
+from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
 from shoestring.market.simulated.synthetic_prices import DEFAULT_START
 from shoestring.report.study import Study
+from shoestring.report.unspent import Unspent, unspent
 from shoestring.runs.bag_workload import as_run
 from shoestring.runs.plan_table import PlanTable, plan_of
 from shoestring.specs.request import RunRequest
@@ -45,9 +47,13 @@ class SimulationOutcome:
 
 @dataclass(frozen=True)
 class Forecast:
-    recipe: str
+    spec: RunSpec
     plan: PlanTable | None
     outcomes: tuple[SimulationOutcome, ...]
+
+    @property
+    def recipe(self) -> str:
+        return self.spec.recipe
 
     @property
     def count(self) -> int:
@@ -75,8 +81,16 @@ class Forecast:
         values = [x.best for x in self.outcomes if x.best is not None]
         return (statistics.fmean(values), statistics.pstdev(values)) if values else None
 
+    @property
+    def unspent(self) -> Unspent | None:
+        """What the median simulation leaves of the budget, where that is most of it and the work is done."""
+        if max(self.misses_deadline, self.runs_out_of_money) >= 0.5:
+            return None
+        trials = int(_quantile([x.trials for x in self.outcomes], 0.5))
+        return unspent(self.spec, self.usd(0.5), self.seconds(0.5), trials)
+
     def to_plain(self) -> dict[str, Any]:
-        best = self.best
+        best, left = self.best, self.unspent
         return {
             "recipe": self.recipe,
             "cost_usd": {"p50": self.usd(0.5), "p90": self.usd(0.9)},
@@ -84,6 +98,7 @@ class Forecast:
             "misses_deadline": self.misses_deadline,
             "runs_out_of_money": self.runs_out_of_money,
             "best_value": None if best is None else {"mean": best[0], "sd": best[1]},
+            "unspent": None if left is None else left.to_plain(),
             "plan": None if self.plan is None else self.plan.to_plain(),
             "simulations": [asdict(x) for x in self.outcomes],
         }
@@ -103,7 +118,7 @@ def forecast(
         outcomes.append(_outcome(state, request.spec.seed + number))
         journals = journals or [journal]
         progress(number + 1)
-    return Forecast(request.spec.recipe, plan, tuple(outcomes)), Study(journals[0].read)
+    return Forecast(request.spec, plan, tuple(outcomes)), Study(journals[0].read)
 
 
 def _simulated(request: RunRequest, workload: Workload, number: int) -> tuple[RunState, MemoryJournal]:
