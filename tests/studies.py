@@ -169,7 +169,7 @@ def _placing(rng: random.Random) -> dict[str, Value]:
     return {
         "placement": placement,
         **({"rotate": "20m"} if placement.startswith("cheapest") and rng.random() < 0.3 else {}),
-        **({"revocations": rng.choice(("assumed", "frequency"))} if placement in PREDICTING else {}),
+        **({"revocations": rng.choice(("assumed", "frequency", "rises"))} if placement in PREDICTING else {}),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from shoestring.errors import SpecError
 
@@ -43,6 +43,27 @@ def parse_usd(value: object, field: str = "budget") -> float:
     if usd < 0:
         raise SpecError(f"{field}={value!r} is negative", hint=hint)
     return usd
+
+
+def parse_moment(value: object, field: str) -> float:
+    """UTC seconds, from ISO text such as "2016-04-01T12:00", a date, a datetime, or a number of seconds; UTC where it
+    names no time zone."""
+    moment: date | None = value if isinstance(value, date) else None
+    seconds = _number(value)
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            seconds = None
+    try:
+        if moment is not None:
+            whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
+            seconds = (whole if whole.tzinfo else whole.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, OSError):
+        seconds = None
+    if seconds is None or not math.isfinite(seconds):
+        raise SpecError(f"{field} {value!r} is not a time", hint="write it as 2016-04-01 or 2016-04-01T12:00")
+    return seconds
 
 
 def parse_duration_s(value: object, field: str = "deadline") -> float:

@@ -78,6 +78,22 @@ def test_models_are_compared_by_walk_forward_validation(prompt: Prompt, prices: 
     assert table.splitlines()[0].split()[:4] == ["maxima", "model", "preempted", "brier"]
 
 
+def test_a_gap_is_refused_with_the_option_that_bridges_it(prompt: Prompt, prices: str) -> None:
+    lines = (prompt.folder / prices).read_text().splitlines()
+    days = ("2025-03-05", "2025-03-06", "2025-03-07")
+    gap = prompt.write("gap.csv", "\n".join(line for line in lines if not line.startswith(days)))
+    commands = (
+        ("show", gap),
+        ("fit", gap, "-o", "m.json", "--model", "frequency", *FEW),
+        ("eval", gap, "--models", "frequency", "--questions", "50", *FEW),
+    )
+    for words in commands:
+        refused(prompt("market", *words), "no price of", "--max-gap")
+        bridged = prompt("market", *words, "--max-gap", "4d")
+        assert bridged.exit_code == 0, bridged.output
+    refused(prompt("market", "show", gap, "--max-gap", "long"), "--max-gap='long' is not a length of time")
+
+
 def test_bad_input_gets_a_message(prompt: Prompt, prices: str) -> None:
     refused(prompt("market", "fit", "nowhere.csv", "-o", "m.json"), "there is no such file")
     refused(prompt("market", "fit", prices, "-o", "m.json", "--model", "tree", *FEW), "'tree' is unknown", "trees")

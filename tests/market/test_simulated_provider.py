@@ -169,6 +169,15 @@ def test_a_price_file_is_cached_until_it_changes(tmp_path):
     assert SimulatedProvider.from_prices(path).feed.usd_per_hour(offer, first.start) == 0.051
 
 
+def test_a_run_may_begin_in_the_middle_of_a_price_file_and_knows_the_prices_before(tmp_path):
+    path = write(tmp_path)
+    whole = SimulatedProvider.from_prices(path)
+    later = SimulatedProvider.from_prices(path, start=whole.start + 6 * HOUR)
+    offer = later.listings[0].offer
+    assert (later.start, later.end) == (whole.start + 6 * HOUR, whole.end)
+    assert later.feed.history(offer, later.start).times == (whole.start,)
+
+
 def test_a_price_file_of_unknown_machines_is_refused(tmp_path):
     with pytest.raises(DataError, match="none of its machine types"):
         SimulatedProvider.from_prices(write(tmp_path, machine="z9.huge"))

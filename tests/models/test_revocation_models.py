@@ -145,7 +145,7 @@ def test_examples_of_one_class_are_refused() -> None:
 
 
 # -- saving ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["trees", "logistic", "frequency", "prior"])
+@pytest.mark.parametrize("name", ["trees", "logistic", "frequency", "rises", "prior"])
 def test_a_saved_model_predicts_the_same(name: str) -> None:
     if name == "trees":
         pytest.importorskip("sklearn")

@@ -11,6 +11,7 @@ from shoestring.models.revocation.frequency import EmpiricalFrequency
 from shoestring.models.revocation.logistic import fit_logistic
 from shoestring.models.revocation.model import Queries, RevocationModel, chance_of
 from shoestring.models.revocation.price_arrays import Floats, Markets
+from shoestring.models.revocation.rises import RelativeRises
 from shoestring.models.revocation.trees import fit_trees
 from tests.models.revocation_markets import DAY, START, auction_book, examples
 
@@ -68,10 +69,11 @@ def models() -> dict[str, RevocationModel]:
         "trees": fit_trees(found, rounds=20),
         "logistic": fit_logistic(found),
         "frequency": EmpiricalFrequency(),
+        "rises": RelativeRises(),
     }
 
 
-@pytest.mark.parametrize("name", ["trees", "logistic", "frequency"])
+@pytest.mark.parametrize("name", ["trees", "logistic", "frequency", "rises"])
 def test_scrambling_later_prices_changes_no_prediction(models: dict[str, RevocationModel], name: str) -> None:
     here, there = futures()
     assert (ask(models[name], here) == ask(models[name], there)).all()
@@ -83,7 +85,7 @@ def test_a_model_that_peeks_is_detected(control: RevocationModel) -> None:
     assert (ask(control, here) != ask(control, there)).any()
 
 
-@pytest.mark.parametrize("name", ["trees", "logistic", "frequency"])
+@pytest.mark.parametrize("name", ["trees", "logistic", "frequency", "rises"])
 def test_a_policy_that_knows_the_past_alone_gets_the_same_prediction(
     models: dict[str, RevocationModel], name: str
 ) -> None:

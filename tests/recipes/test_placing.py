@@ -41,7 +41,9 @@ def test_each_placement_has_its_own_default_revocation_model() -> None:
     assert build(placement="cheapest_step")[1] == CheapestStep(risk=AssumedRate())
     assert build(placement="refund_seeking")[1] == RefundSeeking(risk=FromPrices())
     assert build(placement="spottune_as_printed")[1] == AsPrinted(risk=FromPrices())
-    assert build(placement="cheapest_step", revocations="frequency")[1] == CheapestStep(risk=FromPrices())
+    assert build(placement="cheapest_step", revocations="rises")[1] == CheapestStep(risk=FromPrices())
+    by_level = CheapestStep(risk=FromPrices(EmpiricalFrequency()))
+    assert build(placement="cheapest_step", revocations="frequency")[1] == by_level
     assert build(placement="spottune_as_printed", revocations="assumed")[1] == AsPrinted(risk=AssumedRate())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shoestring.errors import DataError, SpecError
 from shoestring.market.catalog import catalog
-from shoestring.market.price_files import read_prices
+from shoestring.market.price_files import MAX_GAP_S, read_prices
 from shoestring.market.prices import utc
 from shoestring.units import show_duration
 
@@ -25,11 +25,16 @@ TRAINED_FIRST = 1 / 3
 """The share of the prices before the first test window."""
 
 
-def read_markets(path: Path, machines: Collection[str] | None = None, zones: Collection[str] | None = None) -> Markets:
+def read_markets(
+    path: Path,
+    machines: Collection[str] | None = None,
+    zones: Collection[str] | None = None,
+    max_gap_s: float = MAX_GAP_S,
+) -> Markets:
     """The series of a price file whose on-demand price is in the catalogue; prices are modelled as shares of it."""
     from shoestring.models.revocation.price_arrays import Markets
 
-    book = read_prices(path, machines=machines, zones=zones)
+    book = read_prices(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
     known = {found.name: found.on_demand_usd_per_hour for found in catalog.machines("aws")}
     on_demand = {offer: known[offer.machine] for offer in book if offer.machine in known}
     if not on_demand:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PRICES = click.argument("prices", type=click.Path(path_type=Path))
 MACHINES = click.option("--machines", metavar="NAMES", help="Only these instance types, separated by commas.")
 ZONES = click.option("--zones", metavar="NAMES", help="Only these zones, separated by commas.")
+MAX_GAP = click.option(
+    "--max-gap", default="2d", show_default=True, metavar="TIME", help="Longest time without a record that is bridged."
+)
 SEED = click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the examples.")
 EXAMPLES = click.option(
     "--examples",
@@ -54,11 +57,12 @@ def command() -> None:
     metavar="NAME",
     default="trees",
     show_default=True,
-    help="trees, logistic, frequency, prior, revpred or tributary.",
+    help="trees, logistic, frequency, rises, prior, revpred or tributary.",
 )
 @click.option("--until", metavar="TIME", help="Train on prices before this time only, e.g. 2016-04-01.")
 @MACHINES
 @ZONES
+@MAX_GAP
 @EXAMPLES
 @SEED
 def fit(
@@ -68,6 +72,7 @@ def fit(
     until: str | None,
     machines: str | None,
     zones: str | None,
+    max_gap: str,
     examples: int,
     seed: int,
 ) -> None:
@@ -83,7 +88,7 @@ def fit(
     """
     from shoestring.analysis.revocation_training import read_markets, save, trained, trained_span
 
-    markets = read_markets(prices, _split(machines), _split(zones))
+    markets = read_markets(prices, _split(machines), _split(zones), _max_gap_s(max_gap))
     saved = trained(markets, name, until=_moment(until, "--until"), count=examples, seed=seed)
     save(saved, output)
     echo(f"{name}: {saved.examples} examples of {len(markets)} markets, {saved.revoked_share:.1%} of them preempted")
@@ -101,6 +106,7 @@ def fit(
 @click.option("--days", type=click.FloatRange(min=0.04), default=7.0, show_default=True, help="Days to plot.")
 @MACHINES
 @ZONES
+@MAX_GAP
 @JSON
 def show(
     prices: Path,
@@ -112,6 +118,7 @@ def show(
     days: float,
     machines: str | None,
     zones: str | None,
+    max_gap: str,
     as_json: bool,
 ) -> None:
     """Show the price of each market of PRICES and the probability of a preemption within a time, riskiest first.
@@ -126,7 +133,7 @@ def show(
 
     within_s = parse_duration_s(within, "--within")
     saved = None if model is None else load(model)
-    known = read_markets(prices, _split(machines), _split(zones))
+    known = read_markets(prices, _split(machines), _split(zones), _max_gap_s(max_gap))
     now, rows = markets_now(known, saved, max_price, within_s, _moment(at, "--at"))
     if plot is not None:
         draw_risk(plot, known, saved, rows[0], max_price, within_s, now, days * 86400.0)
@@ -142,13 +149,16 @@ def show(
 
 @command.command("eval", short_help="Compare models by walk-forward validation.")
 @PRICES
-@click.option("--models", default="trees,logistic,frequency", show_default=True, metavar="NAMES", help="By commas.")
+@click.option(
+    "--models", default="trees,logistic,frequency,rises", show_default=True, metavar="NAMES", help="By commas."
+)
 @click.option("--windows", type=click.IntRange(min=1), default=3, show_default=True, help="Test windows.")
 @click.option(
     "--questions", type=click.IntRange(min=50), default=6_000, show_default=True, help="Predictions per window."
 )
 @MACHINES
 @ZONES
+@MAX_GAP
 @EXAMPLES
 @SEED
 @JSON
@@ -159,6 +169,7 @@ def evaluate(
     questions: int,
     machines: str | None,
     zones: str | None,
+    max_gap: str,
     examples: int,
     seed: int,
     as_json: bool,
@@ -175,7 +186,7 @@ def evaluate(
     """
     from shoestring.analysis.revocation_training import read_markets, score_models
 
-    known = read_markets(prices, _split(machines), _split(zones))
+    known = read_markets(prices, _split(machines), _split(zones), _max_gap_s(max_gap))
     options = {"count": windows, "examples": examples, "questions": questions, "seed": seed}
     scores = list(score_models(known, _split(models) or (), MAXIMA, **options))
     if as_json:
@@ -184,9 +195,9 @@ def evaluate(
     _show_scores(scores)
 
 
-MAXIMA = ("absolute", "relative", "on_demand")
-"""How maximum prices are sampled for evaluation: as in the paper, relative to the on-demand price, and equal to it, as
-for leases without a maximum."""
+MAXIMA = ("absolute", "relative", "on_demand", "bid")
+"""How maximum prices are sampled for evaluation: as in the paper, relative to the on-demand price, equal to it, as for
+leases without a maximum, and that of `refund_seeking`, just above the price."""
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -248,16 +259,13 @@ def _split(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
+def _max_gap_s(text: str) -> float:
+    from shoestring.units import parse_duration_s
+
+    return parse_duration_s(text, "--max-gap")
+
+
 def _moment(text: str | None, option: str) -> float | None:
-    """UTC seconds of a date or time in ISO format."""
-    from datetime import UTC, datetime
+    from shoestring.units import parse_moment
 
-    from shoestring.errors import SpecError
-
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise SpecError(f"{option} {text!r} is not a time", hint="write it as 2016-04-01 or 2016-04-01T12:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None if text is None else parse_moment(text, option)

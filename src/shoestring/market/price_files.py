@@ -27,6 +27,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "zone": ("AvailabilityZone", "availability_zone", "az", "zone"),
     "price": ("SpotPrice", "spot_price", "price_usd_hr", "usd_per_hour", "price"),
 }
+MAX_GAP_S = 2 * 86400.0
+"""The longest time without a record that is bridged, unless another is given."""
 PRODUCT = ("ProductDescription", "product_description", "product")
 
 Row = tuple[str, Any, Any, Any, Any, Any]
@@ -40,7 +42,7 @@ def read_prices(
     zones: Collection[str] | None = None,
     product: str = "Linux/UNIX",
     provider: str = "aws",
-    max_gap_s: float = 2 * 86400.0,
+    max_gap_s: float = MAX_GAP_S,
 ) -> PriceBook:
     """The spot prices in a file, one series per machine type and zone; `machines` and `zones` select some."""
     path = Path(path)
@@ -106,7 +108,8 @@ def _refuse_gaps(path: Path, series: dict[tuple[str, str], dict[float, float]], 
                 raise DataError(
                     f"{path}: no price of {machine} in {zone} from {utc(before)} to {utc(after)}"
                     f" ({(after - before) / 3600:.0f} h; at most {max_gap_s / 3600:.0f} h are bridged)",
-                    hint="get the missing records, leave this series out with machines= or zones=, or raise max_gap_s",
+                    hint="get the missing records, leave this series out by machines or zones, or raise max_gap_s"
+                    " (of shoestring market: --max-gap)",
                 )
 
 

@@ -13,10 +13,12 @@ from shoestring.market.prices import PriceBook
 
 
 class PricedMarket:
-    def __init__(self, listings: Iterable[Listing], book: PriceBook) -> None:
+    def __init__(self, listings: Iterable[Listing], book: PriceBook, start: float | None = None) -> None:
         self.listings = tuple(listings)
-        self.start, self.end = book.span()
-        """The time span for which prices are known."""
+        known_from, self.end = book.span()
+        """Until when prices are known."""
+        self.start = known_from if start is None else start
+        """When runs begin. Earlier prices are history: what a policy may know from the first moment on."""
         self.book = book
         """The whole market, future included: for the world and for tests, never for a policy."""
         self._by_offer = {listing.offer: listing for listing in self.listings}

@@ -18,7 +18,7 @@ from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
 from shoestring.market.catalog import catalog
 from shoestring.market.priced import PricedMarket
 from shoestring.market.simulated.provider import SimulatedProvider
-from shoestring.units import show_duration
+from shoestring.units import parse_moment, show_duration
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
 DAY_S = 86400.0
@@ -69,7 +69,7 @@ class Market(Fact, frozen=True, kw_only=True):
     """Name of the machine that is free of charge, for kind free."""
     seed: int = 0
     knobs: dict[str, float] = {}
-    """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, ..."""
+    """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, start, ..."""
     speedup: float = 1.0
     """Market seconds per real second: 900 makes a market hour pass in four seconds."""
 
@@ -144,7 +144,7 @@ _KNOBS = {
     "modern": ("interruptions_per_hour", "shocks_per_hour", "shock_share", "denial_share", "provision_s"),
     "auction": ("denial_share", "provision_s"),
     "preemptible": ("price_share", "denial_share", "provision_s"),
-    "prices": ("interruptions_per_hour", "denial_share", "provision_s", "max_gap_s"),
+    "prices": ("interruptions_per_hour", "denial_share", "provision_s", "max_gap_s", "start"),
     "free": (),
 }
 _OPTIONS = ("kind", "prices", "provider", "machines", "zones", "slots", "seed", "speedup")
@@ -184,9 +184,13 @@ def make_market(requested: object, **more: object) -> Market:
         zones=tuple(map(str, as_values(options.get("zones", ()), "zones"))),
         slots=None if options.get("slots") is None else as_whole(options["slots"], "slots"),
         seed=as_whole(options.get("seed", 0), "seed"),
-        knobs={name: as_number(options[name], name) for name in _KNOBS[kind] if name in options},
+        knobs={name: _knob(name, options[name]) for name in _KNOBS[kind] if name in options},
         speedup=speedup,
     )
+
+
+def _knob(name: str, value: object) -> float:
+    return parse_moment(value, f"market: {name}") if name == "start" else as_number(value, name)
 
 
 def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:

@@ -35,12 +35,14 @@ def machine(name: str, billing: str, *, spot: bool = True) -> Listing:
     return Listing(offer=offer, vcpus=4, memory_gb=8, on_demand_usd_per_hour=1.0, billing=billing)
 
 
+CLIMBING = machine("climbing", "aws_spot")
 QUIET, BUSY = machine("quiet", "aws_spot"), machine("busy", "aws_spot")
 GOOGLE, KEPT = machine("google", "gcp_preemptible"), machine("kept", "per_second", spot=False)
 
 
 class Jumping:
-    """All cost the same now. `busy` was more expensive for a minute in every twenty of the week before."""
+    """All cost the same now. `busy` was more expensive for a minute in every twenty of the week before; `climbing` was
+    never more expensive than now, and rose by a thousandth every twenty minutes."""
 
     def usd_per_hour(self, offer: Offer, _at: float) -> float:
         return 0.3 if offer.spot else 1.0
@@ -51,6 +53,10 @@ class Jumping:
             for minute in range(20, 7 * 24 * 60, 20):
                 times += [-7 * DAY_S + 60.0 * minute, -7 * DAY_S + 60.0 * (minute + 1)]
                 prices += [0.5, 0.3]
+        if offer == CLIMBING.offer:
+            rises = range(7 * 24 * 3)
+            times = [-7 * DAY_S + 1200.0 * number for number in rises]
+            prices = [0.3 * 1.001 ** (number - rises[-1]) for number in rises]
         return PriceHistory(offer=offer, times=tuple(times), usd_per_hour=tuple(prices), until=until)
 
 
@@ -110,13 +116,21 @@ def test_a_maximum_overtaken_by_the_price_is_not_requested_again_at_once() -> No
     assert [x.lease for x in requested(seeking_run, at=75.0)] == ["l1"]
 
 
-def test_prices_of_the_last_week_give_the_chance_of_preemption_at_a_maximum() -> None:
+def test_prices_of_the_last_days_give_the_chance_of_preemption_at_a_maximum() -> None:
     seeking_run = story(QUIET, BUSY, KEPT)
     rows = offer_prices(seeking_run.view, "j0", Overheads(), FromPrices(), bid=a_little_above_the_market)
     chances = {row.listing: row.chance for row in rows}
-    assert chances[BUSY] > 0.9
+    assert chances[BUSY] > 0.85
     assert chances[QUIET] < 0.02
     assert chances[KEPT] == 0.0
+
+
+def test_a_price_that_keeps_rising_is_expected_to_exceed_a_maximum_that_it_never_exceeded() -> None:
+    climbing_run = story(CLIMBING)
+    (row,) = offer_prices(climbing_run.view, "j0", Overheads(), FromPrices(), bid=a_little_above_the_market)
+    assert row.chance > 0.9
+    (request,) = requested(story(QUIET, CLIMBING))
+    assert request.offer == CLIMBING.offer
 
 
 # -- on a whole market of the auction years ----------------------------------------------------------------------------

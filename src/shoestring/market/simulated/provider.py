@@ -15,6 +15,7 @@ from shoestring.errors import DataError, SpecError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import THIS_MACHINE, Denial, Fact, LeaseId, Listing, Offer
 from shoestring.market.catalog import catalog
+from shoestring.market.price_files import MAX_GAP_S, read_prices_once
 from shoestring.market.priced import PricedMarket
 from shoestring.market.prices import PriceBook
 from shoestring.market.simulated import synthetic_prices as synthetic
@@ -61,13 +62,16 @@ class SimulatedProvider(PricedMarket):
         revoker: Revoker,
         *,
         seed: int = 0,
+        start: float | None = None,
         stock: Stock | None = None,
         denial_share: float = 0.0,
         denial_s: float = 5.0,
         provision_s: float = 40.0,
         provision_spread: float = 0.25,
     ) -> None:
-        """`denial_share` of spot requests are denied at random, on top of what `stock` denies.
+        """Runs begin at `start`, else at the first time from which all prices are known.
+
+        `denial_share` of spot requests are denied at random, on top of what `stock` denies.
 
         A machine takes `provision_s` to start, plus or minus `provision_spread` of it.
         """
@@ -77,7 +81,7 @@ class SimulatedProvider(PricedMarket):
         for name, latency in {"denial_s": denial_s, "provision_s": provision_s}.items():
             if not (latency >= 0 and math.isfinite(latency)):
                 raise SpecError(f"{name}={latency!r} must be zero or a positive number of seconds")
-        super().__init__(listings, book)
+        super().__init__(listings, book, start)
         self.denial_s = denial_s
         """Seconds from a request to its denial."""
         self._revoker = revoker
@@ -202,15 +206,15 @@ class SimulatedProvider(PricedMarket):
         seed: int = 0,
         interruptions_per_hour: float = 0.0,
         denial_share: float = 0.0,
-        max_gap_s: float = 2 * 86400.0,
+        max_gap_s: float = MAX_GAP_S,
+        start: float | None = None,
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market replayed from a price file: each series of a known machine type, and its on-demand offer.
 
-        Price crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
+        Runs begin at `start` (UTC seconds) with the earlier prices as history, else where all series are known. Price
+        crossings revoke; for files of recent years, whose prices never cross, add `interruptions_per_hour`.
         """
-        from shoestring.market.price_files import read_prices_once
-
         read = read_prices_once(path, machines=machines, zones=zones, max_gap_s=max_gap_s)
         known = {found.name: found for found in catalog.machines("aws")}
         listings = tuple(
@@ -226,7 +230,7 @@ class SimulatedProvider(PricedMarket):
             )
         book = PriceBook({item.offer: read.trace(item.offer) for item in listings if item.offer.spot}, listings)
         revoker = Earliest(PriceCrossing(book, listings), _interruptions(interruptions_per_hour, seed))
-        return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
+        return cls(listings, book, revoker, seed=seed, start=start, denial_share=denial_share, **service)
 
     @classmethod
     def free(cls, slots: int = 1, machine: str = THIS_MACHINE) -> SimulatedProvider:

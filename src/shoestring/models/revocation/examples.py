@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoestring.errors import DataError
+from shoestring.models.revocation.bids import ABOVE_MARKET
 from shoestring.models.revocation.model import Queries
 from shoestring.models.revocation.price_arrays import DAY_S, HOUR_S, MINUTE_S, Flags, Floats, Ints, Markets
 
@@ -62,6 +63,10 @@ def _fluctuating(markets: Markets, market: Ints, at: Floats, _: np.random.Genera
     return markets.price_at(market, at) + fluctuation(markets, market, at)
 
 
+def _bid(markets: Markets, market: Ints, at: Floats, _: np.random.Generator) -> Floats:
+    return markets.price_at(market, at) * (1.0 + ABOVE_MARKET)
+
+
 def _on_demand(markets: Markets, market: Ints, _at: Floats, _: np.random.Generator) -> Floats:
     return markets.on_demand[market]
 
@@ -71,9 +76,13 @@ MAXIMA: Mapping[str, Maximum] = {
     "relative": _relative,
     "fluctuation": _fluctuating,
     "on_demand": _on_demand,
+    "bid": _bid,
 }
 """absolute: as printed, up to 20 cents above the price · relative: up to a fifth of the on-demand price above it ·
-fluctuation: Alg. 2, at the edge of what happens · on_demand: the most that a lease without a maximum pays."""
+fluctuation: Alg. 2, at the edge of what happens · on_demand: the most that a lease without a maximum pays ·
+bid: that of `refund_seeking`, just above the price."""
+MIXTURE = ("absolute", "relative", "fluctuation", "on_demand")
+"""What models are trained on."""
 
 
 def draw(
@@ -83,7 +92,7 @@ def draw(
     count: int,
     rng: np.random.Generator,
     *,
-    maxima: Sequence[str] = tuple(MAXIMA),
+    maxima: Sequence[str] = MIXTURE,
     within_s: Callable[[int], Floats] | float = HOUR_S,
     only: Sequence[int] | None = None,
 ) -> Examples:

@@ -15,21 +15,32 @@ from shoestring.models.revocation.logistic import Logistic, fit_logistic
 from shoestring.models.revocation.lstm import RevPred, Tributary
 from shoestring.models.revocation.lstm_training import fit_revpred, fit_tributary
 from shoestring.models.revocation.rates import AvailabilityFrequency, InterruptionPrior
+from shoestring.models.revocation.rises import RelativeRises
 from shoestring.models.revocation.trees import Trees, fit_trees
 from shoestring.values import did_you_mean
 
-AnyModel = Trees | Logistic | EmpiricalFrequency | InterruptionPrior | AvailabilityFrequency | RevPred | Tributary
+AnyModel = (
+    Trees
+    | Logistic
+    | EmpiricalFrequency
+    | RelativeRises
+    | InterruptionPrior
+    | AvailabilityFrequency
+    | RevPred
+    | Tributary
+)
 
 DEFAULT = "trees"
 FITTING: Mapping[str, Callable[[Examples, int], AnyModel]] = {
     "trees": lambda examples, seed: fit_trees(examples, seed=seed),
     "logistic": lambda examples, _: fit_logistic(examples),
     "frequency": lambda _examples, _seed: EmpiricalFrequency(),
+    "rises": lambda _examples, _seed: RelativeRises(),
     "prior": lambda _examples, _seed: InterruptionPrior(),
     "revpred": lambda examples, seed: fit_revpred(examples, seed=seed),
     "tributary": lambda examples, seed: fit_tributary(examples, seed=seed),
 }
-"""Models by name, each from examples and a seed; `frequency` and `prior` learn nothing from them."""
+"""Models by name, each from examples and a seed; `frequency`, `rises` and `prior` learn nothing from them."""
 
 
 def fit(name: str, examples: Examples, seed: int = 0) -> AnyModel:

@@ -31,10 +31,10 @@ class FromPrices:
     """A revocation model, given the prices up to now and the maximum price."""
 
     model: RevocationModel | None = None
-    """None: how often the price of the last week exceeded such a maximum within an hour. Nothing has to be trained."""
+    """None: how often the price of the last days rose so far within an hour. Nothing has to be trained."""
 
     def chances(self, state: RunView, listings: Sequence[Listing], maxima: Sequence[float | None], /) -> list[float]:
         from shoestring.models.revocation.current import chances_now
-        from shoestring.models.revocation.frequency import EmpiricalFrequency
+        from shoestring.models.revocation.rises import RelativeRises
 
-        return chances_now(self.model or EmpiricalFrequency(), state, listings, maxima)
+        return chances_now(self.model or RelativeRises(), state, listings, maxima)

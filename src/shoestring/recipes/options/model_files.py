@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 
 REVOCATIONS = "revocations"
-ASSUMED, FREQUENCY = "assumed", "frequency"
-LEARN_NOTHING = ("frequency", "prior")
+ASSUMED, FREQUENCY, RISES = "assumed", "frequency", "rises"
+LEARN_NOTHING = ("frequency", "rises", "prior")
 """Saved models that look at past prices at each use, or at none: they keep nothing of their training data."""
-MODEL_FILE = FileOption(REVOCATIONS, (ASSUMED, FREQUENCY), "revocation model", "shoestring market fit")
+MODEL_FILE = FileOption(REVOCATIONS, (ASSUMED, FREQUENCY, RISES), "revocation model", "shoestring market fit")
 
 
 def chosen_risk(options: Options, default: AssumedRate | FromPrices) -> AssumedRate | FromPrices:
     """By the option; a placement has its own default."""
     from shoestring.policies.placement.revocation_risk import AssumedRate, FromPrices
 
-    match options.text(REVOCATIONS, ASSUMED if isinstance(default, AssumedRate) else FREQUENCY):
+    match options.text(REVOCATIONS, ASSUMED if isinstance(default, AssumedRate) else RISES):
         case "assumed":
             return AssumedRate()
         case "frequency":
+            from shoestring.models.revocation.frequency import EmpiricalFrequency
+
+            return FromPrices(EmpiricalFrequency())
+        case "rises":
             return FromPrices()
         case path:
             return FromPrices(_checked(_read(path).model, options.spec))

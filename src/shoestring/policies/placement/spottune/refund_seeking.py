@@ -1,9 +1,9 @@
 """Seeks machines that are preempted within their first hour, and are free of charge because of it.
 
 The maximum price is a little above the market's, so that most rises of the price end the lease, and a trial never has a
-machine for longer than its first hour. The chance of a preemption at such a maximum is estimated from the prices of the
-last week. For markets where the price decides about preemptions (Amazon's until 2017), or where capacity is scarce.
-Elsewhere moving every hour costs more than it saves.
+machine for longer than its first hour. The chance of a preemption at such a maximum is how often the price rose that
+much within an hour in the last three days. For markets where the price decides about preemptions (Amazon's until 2017),
+or where capacity is scarce. Elsewhere moving every hour costs more than it saves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.types import Listing, Offer
 from shoestring.kernel.view import RunView
+from shoestring.models.revocation.bids import ABOVE_MARKET
 from shoestring.policies.placement.cheapest_step import CheapestStep
 from shoestring.policies.placement.renting.assign import release_idle, start_waiting_jobs
 from shoestring.policies.placement.renting.consolidate import consolidate
@@ -27,9 +28,6 @@ from shoestring.policies.placement.spottune.rotation import HOUR_S, Stay, leave_
 if TYPE_CHECKING:
     from shoestring.models.offer_cost import OfferPrice
     from shoestring.models.step_cost import Overheads
-
-ABOVE_MARKET = 0.0005
-"""How far the maximum is above the current price, as a share of it."""
 
 
 @dataclass(frozen=True)
