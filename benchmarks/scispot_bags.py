@@ -1,4 +1,7 @@
-"""Whole bags, run by the product: `recipe="scispot"` on machines with held-out lifetimes."""
+"""Whole bags, run by the product: `recipe="scispot"` on machines with the lifetimes of one fold.
+
+The product's own lifetimes are constants that were fitted on all folds: these bags are no test on unseen machines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real lifetimes of preemptible VMs, split so that every score is on held-out machines."""
+"""Real lifetimes of preemptible VMs, split so that models can be scored on machines they were not fitted on."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def play(
 
 
 def _best_value(state: RunState) -> float:
-    """The best value that any trial reported."""
+    """The best value of any trial at a step that was kept."""
     values = [job.best for job in state.jobs.values() if not math.isnan(job.best)]
     return min(values, key=state.the_spec.rank, default=math.nan)
 

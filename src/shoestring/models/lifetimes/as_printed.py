@@ -2,7 +2,8 @@
 
 `families.Bathtub` is the proper distribution.
 
-F is not a cdf: with the fits the paper reports it is about 0.6 at 24 h and passes 1 some 40 minutes later.
+F is not a cdf: with the typical values that the paper prints (A = 0.45, tau2 = 0.8 h, b = 24 h) it is 0.90 at 24 h and
+passes 1 ten minutes later.
 """
 
 from __future__ import annotations
