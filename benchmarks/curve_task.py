@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shoestring.kernel.types import Config, Direction, Listing, Metrics
 from shoestring.space.space import Space
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
+MEDIAN_STEP_S = 60.0
+"""Recorded times are scaled so that a step of the median configuration takes this long on one slot."""
 SLOT_EXPONENT = 0.7
 """p slots are p ** 0.7 times as fast as one."""
 REFERENCE_QUANTILE = 0.75
@@ -87,6 +89,25 @@ class CurveTask:
     def _half_squares(self) -> Numbers:
         halves: Numbers = (self.points**2).sum(axis=1) / 2.0
         return halves
+
+
+def task_of(
+    name: str,
+    metric: str,
+    direction: Direction,
+    space: Space,
+    rows: Any,
+    values: Numbers,
+    seconds: Numbers | None,
+) -> CurveTask:
+    """`rows`: a data frame with the hyperparameters of each configuration, in the order of `values`. `seconds` None: no
+    times were recorded, every configuration takes the median time."""
+    import numpy as np
+
+    configs = rows[list(space.params)].to_dict("records")
+    points = np.array([space.encode(config) for config in configs])
+    pace = np.ones(len(points)) if seconds is None else seconds / np.median(seconds)
+    return CurveTask(name, metric, direction, space, points, values, pace * MEDIAN_STEP_S)
 
 
 class _Replay:

@@ -3,8 +3,8 @@
 Groups of sixteen recorded curves; of each trial the first theta of its steps is given. Error: the relative error of the
 prediction (at most one), for trials that did not diverge. Top-1, top-3: the share of groups in which the trial that
 ends best is predicted first, or among the first three. Every group counts the same, and every curve is in one group.
-All are held out: nothing was tuned on them. Whether the best of a group is found depends on the others in it, so the
-goals are about many random groupings of the same curves.
+All are for reporting: nothing was tuned on them. Whether the best of a group is found depends on the others in it, so
+the goals are about many random groupings of the same curves.
 
 The network whose learning rate falls in steps is trained here, and so are the workloads, once (not with --quick).
 Recorded tables are left out where they are not available.
@@ -20,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import earlycurve_network as network
-from benchmarks.earlycurve_groups import Group, recorded, workloads
+from benchmarks.datasets import add_held_out_option, announce, held_out
+from benchmarks.earlycurve_groups import Group, recorded, tables, workloads
 from benchmarks.earlycurve_plot import draw
 from benchmarks.earlycurve_studies import studied
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
+from benchmarks.workload_curves import WORKLOADS
 from shoestring.models.curves.model import CurveModel
 from shoestring.models.curves.registry import CURVE_MODELS, DEFAULT
 
@@ -150,9 +152,13 @@ def studies(groups: Sequence[Group]) -> list[Row]:
 def main() -> None:
     options = parser(__doc__ or "")
     add_plot_option(options, "curves as they were and as foretold, like the paper's Figure 11, and errors by theta")
+    add_held_out_option(options)
     args = options.parse_args()
     check_plot(args.plot)
-    trained = [] if args.quick else list(workloads())
+    trained = [] if args.quick or held_out() else list(workloads())
+    announce("curves", tables())
+    if trained:
+        announce("workloads", WORKLOADS)
     most, count = (2, 3) if args.quick else (62, DRAWS)
     draws = [[*recorded(most, draw), *trained] for draw in range(count)]
     groups = draws[0]

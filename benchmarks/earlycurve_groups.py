@@ -1,6 +1,6 @@
 """Groups of sixteen recorded learning curves, like sixteen random trials of a study.
 
-From the recorded tables (the held-out ones of TaskSet, and NAS-Bench-NLP), and the real workloads of
+From the recorded tables (those of TaskSet that are for reporting, and NAS-Bench-NLP), and the real workloads of
 examples/workloads, one group each.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import REPORTING, load
+from benchmarks.datasets import held_out
+from benchmarks.tables import load, reporting
 from benchmarks.workload_curves import WORKLOADS, curves
 from shoestring.errors import DataError
 from shoestring.kernel.types import Direction
 
 SIZE = 16
-TABLES = tuple(name for name in REPORTING if name.startswith(("taskset", "nlp")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,16 @@ class Group:
         return np.where(np.isfinite(last), last, np.inf)
 
 
+def tables() -> tuple[str, ...]:
+    """Those that are reported; not the surrogate's, whose curves are smooth."""
+    return reporting("taskset", "nlp") if held_out() is None else reporting()
+
+
 def recorded(most: int, draw: int = 0) -> list[Group]:
     """At most so many groups of each table, sampled without replacement; none where the tables are not available. Each
     draw groups the curves differently."""
     try:
-        tasks = load(TABLES)
+        tasks = load(tables())
     except DataError as error:
         print(f"without the recorded tables: {error} ({error.hint})")
         return []

@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.datasets import data_folder
 from benchmarks.rows import Row, arguments, cpu_s, publish
-from benchmarks.tables import data_folder
 from shoestring.models.lifetimes.fit import DEFAULT, MODELS, fit, log_likelihoods
 from shoestring.models.lifetimes.records import LifetimeRecords, read_lifetimes
 from shoestring.models.lifetimes.saved import fit_saved

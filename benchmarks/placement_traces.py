@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from benchmarks.tables import data_folder
+from benchmarks.datasets import data_folder
 from shoestring.errors import DataError
 from shoestring.models.zone_survival import ZoneRecord
 

@@ -1,10 +1,14 @@
 """Revocation models on the auction prices of 2016, evaluated walking forward in time.
 
+    python -m benchmarks.revpred [--quick] [--json FILE] [--plot FILE] [--choosing] [--held-out FOLDER]
+
 In each window a predictor is trained on all that came before it, with 61 minutes between the last training example and
-the first query. The horizon is an hour, with three kinds of maximum prices: as printed (up to 20 cents
-above the price), relative (up to a fifth of the on-demand price above it) and the on-demand price. Networks are trained
-for each market, and for a few busy markets only, because of the time that takes; the default, trained on all markets,
-gets the same queries there. The base rate is that of the test outcomes themselves, which no model could have known.
+the first query. Windows are the weeks for reporting (with `--choosing` the others) after the first third of the prices.
+The horizon is an hour, with four kinds of maximum prices: as printed (up to 20 cents above the price), relative (up to
+a fifth of the on-demand price above it), the on-demand price, and that of `refund_seeking`, 0.05 % above the price.
+Rows named `default` are about what placements use where nothing is chosen. Networks are trained for each market, and
+for a few busy markets only, because of the time that takes; the trees, trained on all markets, get the same queries
+there. The base rate is that of the test outcomes themselves, which no model could have known.
 """
 
 from __future__ import annotations
@@ -19,29 +23,38 @@ from importlib.util import find_spec
 import numpy as np
 from msgspec.structs import replace
 
+from benchmarks import datasets
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.revpred_plot import brier_ratio
 from benchmarks.revpred_plot import draw as draw_picture
 from benchmarks.rows import Row, parser, publish
-from benchmarks.tables import data_folder
 from shoestring.analysis.revocation_training import read_markets, whole_span, windows
+from shoestring.errors import DataError
+from shoestring.market.prices import utc
 from shoestring.models.revocation.examples import Examples, draw, mixed_times
 from shoestring.models.revocation.lstm_training import fit_revpred, fit_tributary
 from shoestring.models.revocation.model import RevocationModel
 from shoestring.models.revocation.price_arrays import Markets
-from shoestring.models.revocation.saved import DEFAULT, fit
+from shoestring.models.revocation.saved import DEFAULT as TREES
+from shoestring.models.revocation.saved import fit
 from shoestring.models.revocation.scores import RevocationScores, scores
 
-PRICES = "spot_aws_us-east-1_2016-02_04.parquet"
-MANNERS = ("absolute", "relative", "on_demand")
-LEARNERS = (DEFAULT, "logistic", "frequency", "prior")
+RECORDING = "2016"
+MANNERS = ("absolute", "relative", "on_demand", "bid")
+LEARNERS = (TREES, "logistic", "frequency", "rises", "prior")
+RISK_OF = {
+    "refund_seeking": ("rises", "bid"),
+    "as printed": ("rises", "absolute"),
+    "cheapest_step": ("prior", "on_demand"),
+}
+"""Where placements take the risk from unless told otherwise, and the maximum prices they ask about. `prior` is what
+`assumed` is before a run has seen machines of its own."""
 MIXED, PRINTED_BIDS, TRIBUTARY = "revpred, mixed bids", "revpred, Alg. 2 bids", "tributary"
 AS_PRINTED = ", Eq. 3 as printed"
 
 
 @dataclass(frozen=True)
 class Size:
-    windows: int
     examples: int
     questions: int
     """In each window, for each kind of maximum price: many, because few machines are preempted at the on-demand
@@ -54,7 +67,8 @@ class Size:
     """Markets that have networks."""
 
 
-WHOLE, QUICK = Size(3, 30_000, 20_000, 2_500, 2_000, 4), Size(3, 3_000, 1_000, 200, 100, 2)
+WHOLE, QUICK = Size(30_000, 20_000, 2_500, 2_000, 4), Size(3_000, 1_000, 200, 100, 2)
+HELD_OUT_WINDOWS = 3
 
 
 @dataclass(frozen=True)
@@ -69,9 +83,16 @@ class Cell:
     us: float
 
 
-def cells(markets: Markets, size: Size) -> Iterator[Cell]:
+def stretches_of(markets: Markets, role: datasets.Role) -> list[tuple[float, float]]:
+    """The test windows: weeks of 2016 in this role; of other prices all that is after the first third."""
+    if datasets.held_out() is not None:
+        return windows(markets, HELD_OUT_WINDOWS)
+    (first, _), *_ = windows(markets, 1)
+    return [(begin, end) for begin, end in datasets.weeks(RECORDING, role) if begin >= first]
+
+
+def cells(markets: Markets, size: Size, stretches: Sequence[tuple[float, float]]) -> Iterator[Cell]:
     start, _ = whole_span(markets)
-    stretches = windows(markets, size.windows)
     busy = busiest(markets, start, stretches[0][0], size.nets)
     for number, (begin, end) in enumerate(stretches):
         rng = np.random.default_rng(number)
@@ -132,7 +153,7 @@ def _judged(
 ) -> Iterator[Cell]:
     for manner, test in queries.items():
         if not 0 < test.revoked.sum() < len(test):
-            continue  # nobody lost a machine, or nobody could have one: there is no score
+            continue  # no machine was lost, or none could be had: there is no score
         for name, (model, train_s) in models.items():
             began = time.process_time()
             chances = model.chance(test.queries)
@@ -162,21 +183,27 @@ def summed_up(found: Sequence[Cell], where: str) -> None:
             )
 
 
+def shown(begin: float, end: float) -> str:
+    return f"{utc(begin)[:10]} to {utc(end)[:10]}"
+
+
 def _mean(found: Sequence[RevocationScores], name: str) -> float:
     return statistics.mean(getattr(one, name) for one in found)
 
 
 def rows(found: Sequence[Cell]) -> list[Row]:
-    whole = [cell for cell in found if (cell.where, cell.model) == ("all", DEFAULT)]
-    worst = max(whole, key=lambda cell: brier_ratio(cell.scores))
+    whole = [cell for cell in found if cell.where == "all"]
+    trees = [cell for cell in whole if cell.model == TREES and cell.manner != "bid"]
+    used = [cell for cell in whole if (cell.model, cell.manner) in RISK_OF.values()]
+    by_level = max(brier_ratio(cell.scores) for cell in whole if (cell.model, cell.manner) == ("frequency", "bid"))
     made = [
-        Row(
-            "default_brier_vs_base_rate",
-            brier_ratio(worst.scores),
-            "ratio",
-            f"goal < 1; worst of {len(whole)}: window {worst.window + 1}, {worst.manner} maxima,"
-            f" {worst.scores.base_rate:.2%} revoked",
-        )
+        _worst("trees_brier_vs_base_rate", trees, ""),
+        _worst(
+            "bid_brier_vs_base_rate",
+            [cell for cell in used if cell.manner == "bid"],
+            f"`rises`, at the maximum of refund_seeking; `frequency`, the rule before, {by_level:.2f}; ",
+        ),
+        _worst("default_brier_vs_base_rate", used, f"what {', '.join(RISK_OF)} use; "),
     ]
     busy = [cell for cell in found if cell.where == "busy"]
     if any(cell.model == MIXED for cell in busy):
@@ -184,11 +211,18 @@ def rows(found: Sequence[Cell]) -> list[Row]:
     return made
 
 
+def _worst(name: str, cells: Sequence[Cell], told: str) -> Row:
+    """The highest Brier score against that of the base rate."""
+    worst = max(cells, key=lambda cell: brier_ratio(cell.scores))
+    where = f"window {worst.window + 1}, {worst.model} at {worst.manner} maxima, {worst.scores.base_rate:.2%} revoked"
+    return Row(name, brier_ratio(worst.scores), "ratio", f"{told}goal < 1; worst of {len(cells)}: {where}")
+
+
 def _against_nets(busy: Sequence[Cell]) -> list[Row]:
     names = [name for name in dict.fromkeys(cell.model for cell in busy) if name not in LEARNERS]
 
     def brier(model: str) -> float:
-        return statistics.mean(cell.scores.brier for cell in busy if cell.model == model)
+        return statistics.mean(cell.scores.brier for cell in busy if cell.model == model and cell.manner != "bid")
 
     def train_s(model: str) -> float:
         return statistics.mean(cell.train_s for cell in busy if cell.model == model)
@@ -199,12 +233,12 @@ def _against_nets(busy: Sequence[Cell]) -> list[Row]:
     best = min(names, key=brier)
     printed = PRINTED_BIDS + AS_PRINTED
     return [
-        Row("default_brier_vs_best_lstm", brier(DEFAULT) / brier(best), "ratio", f"goal <= 1.1; against {best}"),
+        Row("trees_brier_vs_best_lstm", brier(TREES) / brier(best), "ratio", f"goal <= 1.1; against {best}"),
         Row(
             "train_time_vs_lstm",
-            train_s(DEFAULT) / train_s(MIXED),
+            train_s(TREES) / train_s(MIXED),
             "ratio",
-            f"CPU; {train_s(DEFAULT):.1f} s for all markets against {train_s(MIXED):.1f} s for the busy ones",
+            f"CPU; {train_s(TREES):.1f} s for all markets against {train_s(MIXED):.1f} s for the busy ones",
         ),
         Row("corrected_eq3_vs_printed", brier(MIXED) / brier(MIXED + AS_PRINTED), "ratio", "Brier; same networks"),
         *(
@@ -222,18 +256,29 @@ def _against_nets(busy: Sequence[Cell]) -> list[Row]:
 def main() -> None:
     options = parser(__doc__ or "")
     add_plot_option(options, "accuracy and F1 as in the paper's Figure 10, with Brier score and calibration")
+    options.add_argument("--choosing", action="store_true", help="the weeks for choosing, not those for reporting")
+    datasets.add_held_out_option(options)
     args = options.parse_args()
     check_plot(args.plot)
-    path = data_folder() / PRICES
-    if not path.exists():
-        print(f"skipped: {path} is missing; set SHOESTRING_DATA to the folder that has it")
+    datasets.refuse_choosing_on_held_out(args.choosing)
+    role: datasets.Role = "choosing" if args.choosing else "reporting"
+    pattern = "spot_aws*" if datasets.held_out() else datasets.price_file(RECORDING)
+    try:
+        path, *others = datasets.files(pattern)
+    except DataError as missing:
+        print(f"skipped: {missing} ({missing.hint})")
         return
-    found = list(cells(read_markets(path), QUICK if args.quick else WHOLE))
+    markets = read_markets(path)
+    stretches = stretches_of(markets, role)
+    datasets.announce(RECORDING, [f"{path.name} {shown(*stretch)}" for stretch in stretches], role)
+    if others:
+        print(f"one file at a time: {', '.join(other.name for other in others)} left out")
+    found = list(cells(markets, QUICK if args.quick else WHOLE, stretches))
     summed_up(found, "all")
     summed_up(found, "busy")
     print()
     made = rows(found)
-    if len(made) == 1:
+    if not any(cell.model == MIXED for cell in found):
         print("torch is not installed: the rows about networks are left out")
     publish(made, args.json)
     if args.plot:

@@ -18,7 +18,7 @@ PANELS = (
     ("auc", "AUC: a coin has 0.5"),
     ("calibration_error", "calibration error: less is better"),
 )
-NAMES = {"absolute": "as printed", "relative": "relative", "on_demand": "on-demand price"}
+NAMES = {"absolute": "as printed", "relative": "relative", "on_demand": "on-demand price", "bid": "refund_seeking"}
 """Labels of the kinds of maximum prices."""
 
 

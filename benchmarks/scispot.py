@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+from benchmarks.datasets import data_folder
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
 from benchmarks.scispot_bags import Outcome, play_bag
@@ -18,7 +19,6 @@ from benchmarks.scispot_gangs import GangBag, gang_bags
 from benchmarks.scispot_lives import FILE, Split, splits
 from benchmarks.scispot_reuse import by_length
 from benchmarks.scispot_saving import overheads, table_s
-from benchmarks.tables import data_folder
 
 BAGS = {0.25: 200, 1.0: 100, 6.0: 40}
 """Hours of a job, and jobs."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.tables import data_folder
+from benchmarks.datasets import data_folder
 from shoestring.models.lifetimes.fit import fit
 from shoestring.models.lifetimes.groups import scaled
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier

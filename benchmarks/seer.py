@@ -4,7 +4,7 @@ resources.
 Each run is a simulated study on a table of recorded learning curves, through the whole product. A cell is a deadline
 in minutes and a budget in slot-minutes. Regret is 0 at the best value of the table and 1 at what its best quarter
 of configurations reach. Constants were tuned on four tasks (two of TaskSet, two of the LCBench surrogate); the rows are
-about the held-out ones.
+about the others. LCBench's curves are those of a surrogate.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import tables
+from benchmarks.datasets import add_held_out_option, announce, refuse_choosing_on_held_out, reported_folder
 from benchmarks.rows import parser, publish
 from benchmarks.seer_arena import Outcome, Setting
 from benchmarks.seer_contestants import CONTESTANTS
@@ -32,7 +33,8 @@ from shoestring.errors import ShoestringError
 
 SEEDS, QUICK_SEEDS = 20, 2
 QUICK_CELLS = (Cell(15, 60), Cell(30, 240))
-QUICK_TASKS = tables.REPORTING[::3]
+QUICK_EVERY = 3
+"""Of the tasks."""
 
 
 def options() -> argparse.Namespace:
@@ -43,6 +45,7 @@ def options() -> argparse.Namespace:
         metavar="FILE",
         help="draw the slots that ASHA, HyperSched and SEER gave to trials over time, as SVG",
     )
+    add_held_out_option(asked)
     asked.add_argument("--recipes", metavar="A,B", help=f"only these of {', '.join(CONTESTANTS)}")
     asked.add_argument("--cells", metavar="M:B,..", help=f"instead of {', '.join(map(str, CELLS))}")
     asked.add_argument("--tasks", metavar="WHICH", help='"report" (default), "choose", or names: taskset/..,nlp/..')
@@ -54,14 +57,16 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     args = options()
-    if not tables.data_folder().is_dir():
-        print(f"skipped: no recorded curves in {tables.data_folder()}; set SHOESTRING_DATA to the folder that has them")
+    if not reported_folder().is_dir():
+        print(f"skipped: no recorded curves in {reported_folder()}; set SHOESTRING_DATA to the folder that has them")
         return
+    refuse_choosing_on_held_out(args.tune or args.tasks == "choose")
     names = _tasks("choose" if args.tune else args.tasks, args.quick)
     cells = _cells(args.cells) if args.cells else list(QUICK_CELLS if args.quick else CELLS)
     settings = candidates(cells) if args.tune else _settings(args.recipes, cells)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes side by side, not threads: before numpy is loaded
     tasks = tables.load(names)
+    announce("curves", names, "choosing" if set(names) <= set(tables.CHOOSING) else "reporting")
     check(tasks[names[0]], settings)
     seeds = args.seeds or (QUICK_SEEDS if args.quick else SEEDS)
     outcomes = hold(entries(names, cells, settings, seeds), tasks, args.processes)
@@ -84,7 +89,7 @@ def _tasks(asked: str | None, quick: bool) -> tuple[str, ...]:
     if asked == "choose":
         return tables.CHOOSING
     if asked in (None, "report"):
-        return QUICK_TASKS if quick else tables.REPORTING
+        return tables.reporting()[:: QUICK_EVERY if quick else 1]
     return tuple(asked.split(","))
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from benchmarks.curve_task import MEDIAN_STEP_S
 from benchmarks.seer_arena import Setting
 from benchmarks.seer_market import MACHINE_SLOTS, Cell
-from benchmarks.tables import MEDIAN_STEP_S
 from shoestring.kernel.types import Value
 from shoestring.policies.search.halving.hyperband import apportion, bracket_size, bracket_steps
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes side by side, not threads: before NumPy is loaded
 
+from benchmarks.datasets import data_folder
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import parser, publish
 from benchmarks.spottune_arena import Bout, hold
@@ -26,7 +27,6 @@ from benchmarks.spottune_plot import MARKET as DRAWN
 from benchmarks.spottune_plot import draw
 from benchmarks.spottune_rows import SHORT, WHOLE, Scores, beside, details, promised, show
 from benchmarks.spottune_workloads import Task, stretched
-from benchmarks.tables import data_folder
 from benchmarks.workload_curves import WORKLOADS, curves
 from shoestring.errors import ShoestringError
 from shoestring.market.prices import PriceBook

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from benchmarks.tables import data_folder
+from benchmarks.datasets import data_folder
 from shoestring.kernel.types import Listing
 from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices

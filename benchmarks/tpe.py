@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from benchmarks.rows import Row, arguments, publish
-from benchmarks.tables import REPORTING, load
+from benchmarks.datasets import add_held_out_option, announce, held_out
+from benchmarks.rows import Row, parser, publish
+from benchmarks.tables import load, reporting
 from shoestring.errors import DataError
 from shoestring.policies.search.samplers.parzen import Row as Place
 from shoestring.policies.search.samplers.tpe import as_row, evenly, good_count, suggest
@@ -24,7 +25,6 @@ from shoestring.space.space import Space, choice, integer, log, uniform
 from shoestring.values import Config
 
 STARTUP, GAMMA, CANDIDATES, MOST_OTHERS = 10, 0.15, 24, 100
-TABLES = tuple(name for name in REPORTING if name.startswith(("taskset", "lcbench")))[::2]
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,9 @@ def _scaled(name: str, space: Space, function: Callable[[Config], float]) -> Tas
 
 
 def recorded() -> list[Task]:
+    names = reporting("taskset", "lcbench")[::2] if held_out() is None else reporting()
     try:
-        tasks = load(TABLES)
+        tasks = load(names)
     except DataError as error:
         print(f"without the recorded tables: {error} ({error.hint})")
         return []
@@ -137,7 +138,8 @@ def recorded() -> list[Task]:
 
         return Task(name, table.space, make)
 
-    return [task(name) for name in TABLES]
+    announce("curves", names)
+    return [task(name) for name in names]
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -195,7 +197,9 @@ def _others(regrets: dict[str, dict[str, float]], task: str) -> str:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "")
+    options = parser(__doc__ or "")
+    add_held_out_option(options)
+    args = options.parse_args()
     tasks = synthetic() + recorded()
     publish(compare(tasks, 3, 40) if args.quick else compare(tasks, 20, 100), args.json)
 

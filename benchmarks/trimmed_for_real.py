@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import shoestring as ss
+from benchmarks.datasets import data_folder
 from benchmarks.rows import Row, arguments, publish
-from benchmarks.tables import data_folder
 from shoestring.report.study import Study
 from shoestring.worker.loading import load_function
 

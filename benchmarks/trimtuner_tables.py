@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.tables import data_folder
+from benchmarks.datasets import data_folder
 from shoestring.errors import DataError
 from shoestring.space.space import Choice, Config, Float, Int, Space
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from benchmarks.datasets import data_folder
 from benchmarks.rows import Row, parser, publish
-from benchmarks.tables import data_folder
 from shoestring.kernel.types import Config, JobId, Metrics
 from shoestring.space.space import from_plain
 from shoestring.trial import Trial

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,20 @@ def test_a_study_on_this_machine_is_free_of_charge_and_is_found_again() -> None:
     assert (study.best.checkpoint / "step").read_text() == str(study.best.step)
     again = ss.resume("mine")
     assert again.best == study.best
+
+
+def test_a_live_run_on_a_price_file_begins_at_its_start_with_the_prices_before_as_history(tmp_path: Path) -> None:
+    lines = [f"2025-03-{day:02}T00:00:00Z,m5.large,us-east-1a,0.0{day}" for day in range(3, 9)]
+    (tmp_path / "prices.csv").write_text("\n".join(["timestamp,machine,zone,usd_per_hour", *lines]))
+    market = {"prices": "prices.csv", "start": "2025-03-06T12:00", "speedup": 3600}
+    study = ss.tune(
+        train, space=SPACE, minimize="loss", trials=1, market=market, budget=1, deadline="1d", on="inline", name="later"
+    )
+    assert datetime.fromtimestamp(study.state.started_at, UTC).isoformat() == "2025-03-06T12:00:00+00:00"
+    offer = next(listing.offer for listing in study.spec.listings if listing.offer.spot)
+    provider = make_market(market).open_live(86400.0)
+    known = provider.feed.history(offer, provider.start)
+    assert (provider.start, known.usd_per_hour) == (study.state.started_at, (0.03, 0.04, 0.05, 0.06))
 
 
 def test_inline_accepts_any_callable() -> None:

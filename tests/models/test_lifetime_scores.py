@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from benchmarks.datasets import data_folder
 from benchmarks.lifetimes import gain_error
-from benchmarks.tables import data_folder
 from shoestring.errors import SpecError
 from shoestring.models.lifetimes.families import Exponential, Weibull
 from shoestring.models.lifetimes.fit import DEFAULT, fit

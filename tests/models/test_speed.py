@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.tables import data_folder
+from benchmarks.datasets import data_folder
 from benchmarks.workload_curves import curves
 from shoestring import recipes
 from shoestring.kernel import decisions as d
