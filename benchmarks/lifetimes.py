@@ -15,14 +15,15 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.datasets import data_folder
-from benchmarks.rows import Row, arguments, cpu_s, publish
+from benchmarks import datasets
+from benchmarks.rows import Row, cpu_s, parser, publish
+from shoestring.errors import DataError
 from shoestring.models.lifetimes.fit import DEFAULT, MODELS, fit, log_likelihoods
 from shoestring.models.lifetimes.records import LifetimeRecords, read_lifetimes
 from shoestring.models.lifetimes.saved import fit_saved
 from shoestring.models.lifetimes.scores import LifetimeScores, cross_validated, folds
 
-LIVES = "google_preemptible_2019.csv.gz"
+LIVES = "google_preemptible*.csv*"
 PAPER, RIVAL = "bathtub_printed", "mixture_atom"
 FEW = 48
 """As many machines as a few runs may have used."""
@@ -97,11 +98,15 @@ def rows(
 
 
 def main() -> None:
-    asked = arguments(__doc__ or "")
-    path = data_folder() / LIVES
-    if not path.exists():
-        print(f"skipped: {path} is missing; set SHOESTRING_DATA to the folder that has it")
+    options = parser(__doc__ or "")
+    datasets.add_held_out_option(options)
+    asked = options.parse_args()
+    try:
+        path, *_ = datasets.files(LIVES)
+    except DataError as missing:
+        print(f"skipped: {missing} ({missing.hint})")
         return
+    datasets.announce("lifetimes", [path.name.split(".")[0]])
     seen = read_lifetimes(path)
     parts = folds(seen, 3 if asked.quick else 10)
     scores = {name: cross_validated(partial(fit, name), seen, parts) for name in MODELS}

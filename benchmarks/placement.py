@@ -1,9 +1,9 @@
 """Spot machines with a deadline, on recorded availability: the slack policy against on-demand machines, greedy, Uniform
 Progress and the optimum in hindsight. Then studies of sixteen trials against the fluid bound (`placement_fluid`).
 
-    python -m benchmarks.placement [--quick] [--json FILE] [--choosing]
+    python -m benchmarks.placement [--quick] [--json FILE] [--choosing] [--held-out FOLDER]
 
-Held-out recordings are reported; `--choosing` uses the tuning ones instead.
+`--choosing` uses the recordings for choosing instead of those for reporting.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks import datasets
 from benchmarks import placement_studies as in_studies
 from benchmarks.placement_field import CONTESTANTS
 from benchmarks.placement_fuzz import misses
@@ -139,13 +140,16 @@ def rows(results: Sequence[Result], missed: int, fuzzed: int, skills: dict[int, 
 def main() -> None:
     asked = parser(__doc__.partition("\n\n")[0])
     asked.add_argument("--choosing", action="store_true", help="the recordings for choosing, not those for reporting")
+    datasets.add_held_out_option(asked)
     args = asked.parse_args()
+    datasets.refuse_choosing_on_held_out(args.choosing)
+    role: datasets.Role = "choosing" if args.choosing else "reporting"
     try:
-        choosing, reporting = recordings()
+        played_on = recordings(role)
     except DataError as missing:
         print(f"skipped: {missing}")
         return
-    played_on = choosing if args.choosing else reporting
+    datasets.announce("availability", [recording.name for recording in played_on], role)
     seen = [market for recording in played_on for market in markets(recording)]
     count, fuzzed, studies = (40, 1_000, 4) if args.quick else (400, 50_000, 40)
     batches = [range(first, first + 500) for first in range(0, fuzzed, 500)]

@@ -1,7 +1,7 @@
 """Recorded availability of spot machines in ticks of two minutes, with prices, and the information up to any tick.
 
-Amazon's traces before August 2023 are for tuning, all others are held out. A trace that counts machines is read as
-several markets: that of the fourth in the queue, of the eighth, and so on.
+Amazon's traces before August 2023 are for choosing, all others for reporting (datasets.toml). A trace that counts
+machines is read as several markets: that of the fourth in the queue, of the eighth, and so on.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from benchmarks.datasets import data_folder
+from benchmarks import datasets
 from shoestring.errors import DataError
 from shoestring.models.zone_survival import ZoneRecord
 
+RUNS = "spot_availability_rle.parquet"
 YOUNG_H = 1.0
 """Spells of availability younger than this end far more often."""
 TICK_S = 120.0
@@ -183,24 +184,18 @@ def markets(recording: Recording) -> list[Market]:
     ]
 
 
-def recordings() -> tuple[list[Recording], list[Recording]]:
-    """For tuning and held out: machines of one type in all zones."""
+def recordings(role: datasets.Role) -> list[Recording]:
+    """Of this role: machines of one type in all zones. All of a held-out folder are for reporting."""
     import pandas as pd
 
-    folder = data_folder()
-    try:
-        index = pd.read_csv(folder / "spot_availability_index.csv")
-        runs = dict(iter(pd.read_parquet(folder / "spot_availability_rle.parquet").groupby("trace_id", observed=True)))
-        paid = dict(
-            iter(pd.read_csv(folder / "spot_availability_v100_prices_rle.csv").groupby("trace_id", observed=True))
-        )
-    except FileNotFoundError as missing:
-        raise DataError(f"no availability traces: {missing.filename} is missing") from None
+    index = pd.read_csv(datasets.files("spot_availability_index.csv")[0])
+    runs = dict(iter(pd.read_parquet(datasets.files(RUNS)[0]).groupby("trace_id", observed=True)))
+    priced = [pd.read_csv(path) for path in datasets.reported_folder().glob("spot_availability*prices_rle.csv")]
+    paid = {name: rows for prices in priced for name, rows in prices.groupby("trace_id", observed=True)}
     mean_price = {
         _zone(name): float((rows.price_usd_hr * rows.n_ticks).sum() / rows.n_ticks.sum()) for name, rows in paid.items()
     }
-    choosing: list[Recording] = []
-    reporting: list[Recording] = []
+    found: list[Recording] = []
     for (date, machine, kind), rows in index.groupby(["start_date", "instance_type", "kind"]):
         if machine not in ON_DEMAND_USD and not machine.startswith("c3-"):
             continue
@@ -220,9 +215,11 @@ def recordings() -> tuple[list[Recording], list[Recording]]:
             np.stack([price[:length] for price in prices]).astype(float),
             list_price,
         )
-        chooses = date < "2023-08" and rows.cloud.iloc[0] == "aws"
-        (choosing if chooses else reporting).append(recording)
-    return choosing, reporting
+        if datasets.held_out() is not None or recording.name in datasets.names("availability", role):
+            found.append(recording)
+    if not found:
+        raise DataError(f"no trace of {', '.join(ON_DEMAND_USD)} or c3 in {datasets.reported_folder()}")
+    return found
 
 
 def _zone(trace_id: str) -> str:

@@ -1,7 +1,7 @@
 """Job bags on preemptible VMs, replayed on held-out real lifetimes: reuse of machines, checkpoint schedules, choice of
 machines, and the cost of whole bags.
 
-    python -m benchmarks.scispot [--quick] [--json FILE] [--plot FILE]
+    python -m benchmarks.scispot [--quick] [--json FILE] [--plot FILE] [--held-out FOLDER]
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks.datasets import data_folder
+from benchmarks.datasets import add_held_out_option
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
 from benchmarks.scispot_bags import Outcome, play_bag
 from benchmarks.scispot_choice import Chosen, choices, regret
 from benchmarks.scispot_gangs import GangBag, gang_bags
-from benchmarks.scispot_lives import FILE, Split, splits
+from benchmarks.scispot_lives import Split, splits
 from benchmarks.scispot_reuse import by_length
 from benchmarks.scispot_saving import overheads, table_s
+from shoestring.errors import DataError
 
 BAGS = {0.25: 200, 1.0: 100, 6.0: 40}
 """Hours of a job, and jobs."""
@@ -129,12 +130,14 @@ def _bag(asked: tuple[Split, float, int, int, bool]) -> Outcome:
 def main() -> None:
     asked = parser(__doc__.partition("\n\n")[0])
     add_plot_option(asked, "figures like 5, 7, 8, 10 and 11 of the paper")
+    add_held_out_option(asked)
     args = asked.parse_args()
     check_plot(args.plot)
-    if not (data_folder() / FILE).exists():
-        print(f"skipped: {FILE} is not in {data_folder()}")
+    try:
+        parts = list(splits(2 if args.quick else 5))
+    except DataError as missing:
+        print(f"skipped: {missing} ({missing.hint})")
         return
-    parts = list(splits(2 if args.quick else 5))
     failed = by_length(parts)
     longer = overheads(parts, repeats=2 if args.quick else 40)
     found = [chosen for split in parts for chosen in choices(split)]

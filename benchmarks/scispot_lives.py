@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.datasets import data_folder
+from benchmarks import datasets
 from shoestring.models.lifetimes.fit import fit
 from shoestring.models.lifetimes.groups import scaled
 from shoestring.models.lifetimes.kaplan_meier import KaplanMeier
@@ -17,7 +17,7 @@ from shoestring.models.lifetimes.saved import SavedLifetimes, fit_saved
 from shoestring.models.lifetimes.scores import folds
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
-FILE = "google_preemptible_2019.csv.gz"
+FILE = "google_preemptible*.csv*"
 DAY_S = 24 * HOUR_S
 FOLDS = 5
 
@@ -52,7 +52,9 @@ class Split:
 
 def splits(count: int = FOLDS) -> Iterator[Split]:
     """Days stay together: preemptions of machines launched on one day are correlated."""
-    seen = read_lifetimes(data_folder() / FILE)
+    path, *_ = datasets.files(FILE)
+    datasets.announce("lifetimes", [path.name.split(".")[0]])
+    seen = read_lifetimes(path)
     everyone = np.arange(len(seen))
     for part in folds(seen, FOLDS)[:count]:
         learned = seen.pick(np.setdiff1d(everyone, part))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from benchmarks.curve_task import CurveTask
+from benchmarks.datasets import names
 from benchmarks.seer_arena import Setting, play
 from benchmarks.seer_contestants import CONTESTANTS
 from benchmarks.seer_market import MACHINE_SLOTS, Cell
@@ -26,7 +27,7 @@ from shoestring.report.plots.journal_pass import Chronicle
 from shoestring.report.plots.svg import box_path, escaped, label, step_path, tag
 
 DRAWN = ("asha", "hypersched", "seer")
-TASK, CELL, SEED = "taskset/imdb_patch32_GRU64_avg_bs128", Cell(15, 240), 0
+TASK, CELL, SEED = names("curves", "reporting")[0], Cell(15, 240), 0
 COLOURS = ("#0b63ce", "#2a9d5c", "#d97706", "#8a4f9e", "#c0392b", "#1593a5", "#946600", "#d6589f")
 _TOP, _HEIGHT, _BETWEEN = 60.0, 150.0, 76.0
 _STYLE = (

@@ -1,10 +1,10 @@
 """What a study costs: SpotTune on recorded spot prices, against single machine types, cheapest steps and an oracle.
 
-    python -m benchmarks.spottune [--quick] [--json FILE] [--plot FILE] [--choosing]
+    python -m benchmarks.spottune [--quick] [--json FILE] [--plot FILE] [--choosing] [--held-out FOLDER]
 
 Studies of sixteen trials, whose curves were trained for real, run through the whole product at start times spread over
-every other week of each recording, the six workloads in turn. `--choosing` compares candidates for the default instead,
-in the weeks between.
+the weeks of each recording that are for reporting, the six workloads in turn. `--choosing` compares candidates for the
+default instead, in the weeks for choosing.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes side by side, not threads: before NumPy is loaded
 
-from benchmarks.datasets import data_folder
+from benchmarks import datasets
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import parser, publish
 from benchmarks.spottune_arena import Bout, hold
 from benchmarks.spottune_contestants import CONTESTANTS, DEFAULT, PROPOSED, Contestant
-from benchmarks.spottune_market import MARKETS, Market, read_book
+from benchmarks.spottune_market import MARKETS, Market, markets, read_book
 from benchmarks.spottune_plot import MARKET as DRAWN
 from benchmarks.spottune_plot import draw
 from benchmarks.spottune_rows import SHORT, WHOLE, Scores, beside, details, promised, show
 from benchmarks.spottune_workloads import Task, stretched
 from benchmarks.workload_curves import WORKLOADS, curves
 from shoestring.errors import ShoestringError
-from shoestring.market.prices import PriceBook
+from shoestring.market.prices import PriceBook, utc
 
 STARTS, QUICK_STARTS = 30, 3
 """In each market; every workload gets its share."""
@@ -45,38 +45,51 @@ def options() -> argparse.Namespace:
     asked = parser(__doc__ or "")
     add_plot_option(asked, "figures like 7 to 9 of the paper")
     asked.add_argument("--choosing", action="store_true", help="compare what could be the default, in other weeks")
+    datasets.add_held_out_option(asked)
     asked.add_argument("--processes", type=int, default=2, metavar="N", help="studies side by side (default 2)")
     return asked.parse_args()
 
 
 def main() -> None:
     args = options()
-    missing = sorted({market.file for market in MARKETS.values() if not (data_folder() / market.file).exists()})
+    datasets.refuse_choosing_on_held_out(args.choosing)
+    known = markets()
+    missing = sorted({str(market.path) for market in known.values() if not market.path.exists()})
     if missing:
-        print(f"skipped: {', '.join(missing)} not in {data_folder()}; set SHOESTRING_DATA to the folder that has them")
+        print(f"skipped: {', '.join(missing)} missing; set SHOESTRING_DATA to the folder that has them")
         return
     check_plot(args.plot)
     workloads = QUICK_WORKLOADS if args.quick else WORKLOADS
     tasks = {workload: stretched(curves(workload)) for workload in workloads}
-    markets = QUICK_MARKETS if args.quick else tuple(MARKETS)
-    books = _books(markets)
+    used = {name: known[name] for name in QUICK_MARKETS} if args.quick and not datasets.held_out() else known
+    books = _books(used)
+    role: datasets.Role = "choosing" if args.choosing else "reporting"
+    for name, market in used.items():
+        weeks = [f"{name} {utc(begin)[:10]} to {utc(end)[:10]}" for begin, end in market.windows(books[name], role)]
+        datasets.announce(market.recording, weeks, role)
     starts = QUICK_STARTS if args.quick else STARTS
     if args.choosing:
-        show(Scores(hold(field(PROPOSED, tasks, books, starts, choosing=True), tasks, books, args.processes)))
+        show(Scores(hold(field(PROPOSED, used, tasks, books, starts, choosing=True), tasks, books, args.processes)))
         return
-    bouts = field(CONTESTANTS, tasks, books, starts)
-    bouts += sensitivity(tasks, books, QUICK_STARTS if args.quick else SENSITIVITY_STARTS, args.quick)
+    bouts = field(CONTESTANTS, used, tasks, books, starts)
+    if DRAWN in used:
+        bouts += sensitivity(tasks, books, QUICK_STARTS if args.quick else SENSITIVITY_STARTS, args.quick)
     outcomes = hold(bouts, tasks, books, args.processes)
     scores = Scores(outcomes)
     show(scores)
     print()
-    publish([*promised(scores), *beside(scores, outcomes)], args.json, unprinted=list(details(scores)))
-    if args.plot:
+    publish(
+        [*promised(scores, used.values()), *beside(scores, outcomes, used.values())],
+        args.json,
+        unprinted=list(details(scores)),
+    )
+    if args.plot and DRAWN in used:
         draw(scores, args.plot)
 
 
 def field(
     contestants: Mapping[str, Contestant],
+    known: Mapping[str, Market],
     tasks: Mapping[str, Task],
     books: Mapping[str, PriceBook],
     starts: int,
@@ -87,7 +100,7 @@ def field(
     1.0 only, as in the paper."""
     return [
         bout
-        for market in map(MARKETS.__getitem__, books)
+        for market in known.values()
         for contestant in contestants.values()
         for theta in ((WHOLE,) if contestant.only else (SHORT, WHOLE))
         for bout in _bouts(
@@ -114,13 +127,13 @@ def _bouts(
     ]
 
 
-def _books(names: Sequence[str]) -> dict[str, PriceBook]:
+def _books(known: Mapping[str, Market]) -> dict[str, PriceBook]:
     """Of each market. A recording is read once, however many markets are made of it."""
     read: dict[str, PriceBook] = {}
-    for market in map(MARKETS.__getitem__, names):
-        if market.file not in read:
-            read[market.file] = read_book(market)
-    return {name: read[MARKETS[name].file] for name in names}
+    for market in known.values():
+        if market.recording not in read:
+            read[market.recording] = read_book(market)
+    return {name: read[market.recording] for name, market in known.items()}
 
 
 if __name__ == "__main__":

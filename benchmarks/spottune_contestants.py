@@ -22,7 +22,8 @@ from shoestring.world.sim.workload import SecondsPerStep
 
 DEFAULT, AS_PRINTED, PLAIN, ORACLE = "spottune", "as_printed", "plain", "oracle"
 """The default seeks refunds; `plain` is the cheapest step without."""
-TOLD_SPEEDS = "plain_told_speeds"
+TOLD_SPEEDS, BY_LEVEL = "plain_told_speeds", "by_level"
+"""`by_level` is the default as it was before: its risk is how often the absolute level of a maximum was exceeded."""
 CHEAPEST_SPOT, FASTEST_SPOT = "cheapest_spot", "fastest_spot"
 CHEAPEST_ON_DEMAND, FASTEST_ON_DEMAND = "cheapest_on_demand", "fastest_on_demand"
 BOTH, SPOT, ON_DEMAND = (True, False), (True,), (False,)
@@ -103,6 +104,7 @@ CONTESTANTS = {
     for contestant in (
         Contestant(DEFAULT),
         Contestant(AS_PRINTED, recipe="spottune_as_printed"),
+        Contestant(BY_LEVEL, options={"revocations": "frequency"}),
         Contestant(PLAIN, options={"placement": "cheapest_step"}),
         Contestant(TOLD_SPEEDS, placement=_told_speeds),
         Contestant(ORACLE, placement=_oracle),
@@ -121,7 +123,8 @@ PROPOSED = {
         Contestant("plain_hourly", options={"placement": "cheapest_step", "rotate": "1h"}),
         Contestant("slack", options={"placement": "slack"}),
         Contestant("cheapest", options={"placement": "cheapest"}),
-        Contestant("refund_seeking", options={"placement": "refund_seeking"}),
+        Contestant(BY_LEVEL, options={"revocations": "frequency"}),
+        Contestant("seeking_assumed", options={"revocations": "assumed"}),
     )
 }
 """Candidates for the default: compared by `--choosing`, at start times that are not reported."""

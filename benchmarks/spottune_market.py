@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.datasets import data_folder
+from benchmarks import datasets
+from shoestring.errors import DataError
 from shoestring.kernel.types import Listing
 from shoestring.market.catalog import catalog
 from shoestring.market.price_files import read_prices
@@ -36,11 +38,10 @@ ECUS = {
 SLOWEST_ECUS = 6.5
 SPEED_EXPONENT = 0.7
 """Twice the units are 1.6 times the speed: in the paper's Figure 6, too, speed does not keep up with size."""
-WEEK_S = 7 * 24 * HOUR_S
-"""The first week of a recording is for tuning, the next is held out, and so on: markets are calm for weeks and then
-volatile for weeks, and both should be in either."""
 RUN_S = 36 * HOUR_S
-"""A study may take so long; it ends in the week in which it began."""
+"""A study may take so long."""
+HISTORY_S = 3 * 24 * HOUR_S
+"""What placements that learn from prices look back at."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,21 @@ class Market:
     """A recording and the rate of preemptions for reasons that are not in it."""
 
     name: str
-    file: str
+    recording: str
+    """In datasets.toml; of held-out prices, the name of the file."""
     machines: tuple[str, ...]
     interruptions_per_hour: float = 0.0
+
+    @property
+    def auction(self) -> bool:
+        """Does the price decide which machines are preempted?"""
+        return not self.interruptions_per_hour
+
+    @property
+    def path(self) -> Path:
+        if datasets.held_out() is not None:
+            return datasets.reported_folder() / self.recording
+        return datasets.data_folder() / datasets.price_file(self.recording)
 
     @property
     def cheapest(self) -> str:
@@ -61,34 +74,63 @@ class Market:
     def fastest(self) -> str:
         return max(self.machines, key=ECUS.__getitem__)
 
-    def starts(self, book: PriceBook, count: int, *, choosing: bool) -> list[float]:
-        """Start times spread evenly over the held-out weeks, or over those for tuning."""
+    def windows(self, book: PriceBook, role: datasets.Role) -> list[tuple[float, float]]:
+        """The weeks of this role; of held-out prices everything after the first days, which are history."""
+        if datasets.held_out() is None:
+            return datasets.weeks(self.recording, role)
         begin, end = book.span()
-        weeks = range(0 if choosing else 1, int((end - begin) // WEEK_S), 2)
-        each_s = WEEK_S - RUN_S
+        return [(min(begin + HISTORY_S, end - RUN_S), end)]
+
+    def starts(self, book: PriceBook, count: int, *, choosing: bool) -> list[float]:
+        """Start times spread evenly over the weeks for reporting, or over those for choosing; a study ends in the week
+        in which it began."""
+        weeks = self.windows(book, "choosing" if choosing else "reporting")
+        each_s = weeks[0][1] - weeks[0][0] - RUN_S
         apart_s = len(weeks) * each_s / count
         places = [divmod(index * apart_s, each_s) for index in range(count)]
-        return [begin + weeks[int(nth)] * WEEK_S + into_s for nth, into_s in places]
+        return [weeks[int(nth)][0] + into_s for nth, into_s in places]
 
 
-PRICES_2016 = "spot_aws_us-east-1_2016-02_04.parquet"
 LIKE_TABLE_III = ("r3.large", "d2.xlarge", "m1.xlarge", "c1.xlarge", "d2.2xlarge", "m4.4xlarge")
 """The recording has one of the paper's types. These have as many CPUs as those of Table III, in its order; of several
 such types, the one with the most similar memory."""
-PRICES_2025 = "spot_aws_us-east-1_2025-03.parquet"
 TABLE_III = ("r4.large", "r3.xlarge", "r4.xlarge", "m4.2xlarge", "r4.2xlarge", "m4.4xlarge")
 MARKETS = {
     market.name: market
     for market in (
-        Market("2016", PRICES_2016, LIKE_TABLE_III),
-        Market("2025", PRICES_2025, TABLE_III, interruptions_per_hour=0.02),
-        Market("2025_rough", PRICES_2025, TABLE_III, interruptions_per_hour=0.1),
+        Market("2016", "2016", LIKE_TABLE_III),
+        Market("2025", "2025", TABLE_III, interruptions_per_hour=0.02),
+        Market("2025_rough", "2025", TABLE_III, interruptions_per_hour=0.1),
     )
 }
+MOST_MACHINES = 6
+"""Types of a held-out file, as many as in the paper."""
+
+
+def markets() -> dict[str, Market]:
+    """Those of the benchmark; with --held-out one for each price file in the folder."""
+    if datasets.held_out() is None:
+        return MARKETS
+    return {market.name: market for market in map(_of_file, datasets.files("spot_aws*"))}
+
+
+def _of_file(path: Path) -> Market:
+    """Types whose speed is known, the slowest first. Where no price is ever above the on-demand price it decides
+    nothing, and machines are preempted at random."""
+    book = read_prices(path)
+    types = sorted({offer.machine for offer in book if offer.machine in ECUS}, key=ECUS.__getitem__)[:MOST_MACHINES]
+    if not types:
+        raise DataError(f"{path} has none of the types whose speed is known", hint=f"known: {', '.join(ECUS)}")
+    crossed = any(
+        max(book.trace(offer).usd_per_hour) > catalog.machine("aws", offer.machine).on_demand_usd_per_hour
+        for offer in book
+        if offer.machine in types
+    )
+    return Market(path.name.split(".")[0], path.name, tuple(types), 0.0 if crossed else 0.02)
 
 
 def read_book(market: Market) -> PriceBook:
-    return read_prices(data_folder() / market.file, machines=market.machines)
+    return read_prices(market.path, machines=market.machines)
 
 
 def provider(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, median
 
 from benchmarks.rows import Row
 from benchmarks.spottune_arena import Outcome
 from benchmarks.spottune_contestants import (
     AS_PRINTED,
+    BY_LEVEL,
     CHEAPEST_ON_DEMAND,
     CHEAPEST_SPOT,
     DEFAULT,
@@ -19,6 +20,7 @@ from benchmarks.spottune_contestants import (
     PLAIN,
     TOLD_SPEEDS,
 )
+from benchmarks.spottune_market import Market
 
 SHORT, WHOLE = 0.7, 1.0
 """The two thetas at which all are compared."""
@@ -76,36 +78,64 @@ class Scores:
         return median(mine.usd / theirs.usd for mine, theirs in pairs)
 
 
-def promised(scores: Scores) -> Iterator[Row]:
-    yield Row(
-        "default_cost_vs_cheapest_2016",
-        scores.typical_ratio("2016", DEFAULT, CHEAPEST_SPOT, WHOLE, WHOLE),
-        "ratio",
-        "theta 1.0, single cheapest spot type, never outbid, median of the studies; goal <= 0.80",
-    )
-    kept = min((CHEAPEST_ON_DEMAND, FASTEST_ON_DEMAND), key=lambda name: scores.usd("2025", name, WHOLE))
-    yield Row(
-        "default_cost_vs_ondemand_2025",
-        scores.usd_ratio("2025", DEFAULT, kept, WHOLE),
-        "ratio",
-        f"theta 1.0, {kept}, the cheaper of the two; goal <= 0.55",
-    )
+def promised(scores: Scores, markets: Iterable[Market]) -> Iterator[Row]:
+    """The rows with goals: of every recording by its kind, and of the worst market."""
+    for market in _one_each(markets):
+        yield from _of_auction(scores, market.name) if market.auction else _of_today(scores, market.name)
     saved = {
         market: scores.usd(market, DEFAULT, SHORT) / scores.usd(market, DEFAULT, WHOLE) for market in scores.markets
     }
     yield _worst("theta07_vs_theta10", saved, "cost of the default; goal <= 0.80")
-    yield Row(
-        "oracle_free_steps",
-        scores.free("2016", ORACLE, SHORT),
-        "share",
-        "of steps, on machines refunded in full; 2016, theta 0.7; goal >= 0.8",
-    )
-    plain = {
-        f"{market} at {theta}": scores.usd_ratio(market, DEFAULT, PLAIN, theta)
+    plain = _ratios(scores, PLAIN)
+    yield _worst("default_never_worse_than_plain", plain, "cost; goal <= 1.05")
+    before = _ratios(scores, BY_LEVEL)
+    yield _worst("default_cost_vs_by_level", before, "cost, risk by relative rises against the rule before")
+
+
+def _ratios(scores: Scores, against: str) -> dict[str, float]:
+    return {
+        f"{market} at {theta}": scores.usd_ratio(market, DEFAULT, against, theta)
         for market in scores.markets
         for theta in (SHORT, WHOLE)
     }
-    yield _worst("default_never_worse_than_plain", plain, "cost; goal <= 1.05")
+
+
+def _one_each(markets: Iterable[Market]) -> list[Market]:
+    """The first market of each recording."""
+    found: dict[str, Market] = {}
+    for market in markets:
+        found.setdefault(market.recording, market)
+    return list(found.values())
+
+
+def _of_auction(scores: Scores, market: str) -> Iterator[Row]:
+    yield Row(
+        f"default_cost_vs_cheapest_{market}",
+        scores.typical_ratio(market, DEFAULT, CHEAPEST_SPOT, WHOLE, WHOLE),
+        "ratio",
+        "theta 1.0, single cheapest spot type, never outbid, median of the studies; goal <= 0.80",
+    )
+    yield Row(
+        f"oracle_free_steps{_suffix(market)}",
+        scores.free(market, ORACLE, SHORT),
+        "share",
+        f"of steps, on machines refunded in full; {market}, theta 0.7; goal >= 0.8",
+    )
+
+
+def _of_today(scores: Scores, market: str) -> Iterator[Row]:
+    kept = min((CHEAPEST_ON_DEMAND, FASTEST_ON_DEMAND), key=lambda name: scores.usd(market, name, WHOLE))
+    yield Row(
+        f"default_cost_vs_ondemand_{market}",
+        scores.usd_ratio(market, DEFAULT, kept, WHOLE),
+        "ratio",
+        f"theta 1.0, {kept}, the cheaper of the two; goal <= 0.55",
+    )
+
+
+def _suffix(market: str) -> str:
+    """Rows that are about one market and do not name it are about 2016."""
+    return "" if market == "2016" else f"_{market}"
 
 
 def _worst(name: str, ratios: dict[str, float], told: str) -> Row:
@@ -114,26 +144,33 @@ def _worst(name: str, ratios: dict[str, float], told: str) -> Row:
     return Row(name, ratios[where], "ratio", f"{told}; worst in {where}, else {others}")
 
 
-def beside(scores: Scores, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+def beside(scores: Scores, outcomes: Sequence[Outcome], markets: Iterable[Market]) -> Iterator[Row]:
     """The paper's claims, and rows without goals."""
-    most = max(outcome.usd for outcome in scores.of("2016", CHEAPEST_SPOT, WHOLE))
-    told = f"the dollars of all studies together: whoever is never outbid paid up to ${most:.2f} for one"
-    yield Row(
-        "default_cost_vs_cheapest_2016_total", scores.usd_ratio("2016", DEFAULT, CHEAPEST_SPOT, WHOLE), "ratio", told
-    )
-    for theta, claim in ((WHOLE, 0.585), (SHORT, 0.2436)):
-        for name in (DEFAULT, AS_PRINTED, PLAIN, TOLD_SPEEDS, ORACLE):
-            ratio = scores.typical_ratio("2016", name, CHEAPEST_SPOT, theta, WHOLE)
-            told = f"median; SpotTune has {claim:.2f} in the paper, on prices of 2017"
-            yield Row(f"{name}_cost_vs_cheapest_2016_at_{theta}", ratio, "ratio", told)
-    speed = scores.hours("2016", CHEAPEST_SPOT, WHOLE) / scores.hours("2016", DEFAULT, SHORT)
-    yield Row("default_speed_vs_cheapest_2016_at_0.7", speed, "ratio", "JCT; the paper has 2.14")
-    speed = scores.hours("2016", FASTEST_SPOT, WHOLE) / scores.hours("2016", DEFAULT, SHORT)
-    yield Row("default_speed_vs_fastest_2016_at_0.7", speed, "ratio", "JCT; the paper has 0.65")
-    kept = scores.mean(lambda outcome: outcome.best_kept, "2016", DEFAULT, SHORT)
-    yield Row("default_keeps_the_best_at_0.7", kept, "share", "of studies; the paper has 1.0")
+    for market in _one_each(markets):
+        if market.auction:
+            yield from _claims(scores, market.name)
     late = sum(outcome.unfinished for outcome in outcomes)
     yield Row("unfinished_studies", late, "studies", f"of {len(outcomes)}")
+
+
+def _claims(scores: Scores, market: str) -> Iterator[Row]:
+    most = max(outcome.usd for outcome in scores.of(market, CHEAPEST_SPOT, WHOLE))
+    told = f"the dollars of all studies together: without being outbid, one cost up to ${most:.2f}"
+    total = scores.usd_ratio(market, DEFAULT, CHEAPEST_SPOT, WHOLE)
+    yield Row(f"default_cost_vs_cheapest_{market}_total", total, "ratio", told)
+    for theta, claim in ((WHOLE, 0.585), (SHORT, 0.2436)):
+        for name in (DEFAULT, BY_LEVEL, AS_PRINTED, PLAIN, TOLD_SPEEDS, ORACLE):
+            ratio = scores.typical_ratio(market, name, CHEAPEST_SPOT, theta, WHOLE)
+            told = f"median; SpotTune has {claim:.2f} in the paper, on prices of 2017"
+            yield Row(f"{name}_cost_vs_cheapest_{market}_at_{theta}", ratio, "ratio", told)
+        ratio = scores.typical_ratio(market, DEFAULT, BY_LEVEL, theta, theta)
+        yield Row(f"default_cost_vs_by_level_{market}_at_{theta}", ratio, "ratio", "median of the studies")
+    speed = scores.hours(market, CHEAPEST_SPOT, WHOLE) / scores.hours(market, DEFAULT, SHORT)
+    yield Row(f"default_speed_vs_cheapest_{market}_at_0.7", speed, "ratio", "JCT; the paper has 2.14")
+    speed = scores.hours(market, FASTEST_SPOT, WHOLE) / scores.hours(market, DEFAULT, SHORT)
+    yield Row(f"default_speed_vs_fastest_{market}_at_0.7", speed, "ratio", "JCT; the paper has 0.65")
+    kept = scores.mean(lambda outcome: outcome.best_kept, market, DEFAULT, SHORT)
+    yield Row(f"default_keeps_the_best_at_0.7{_suffix(market)}", kept, "share", "of studies; the paper has 1.0")
 
 
 def details(scores: Scores) -> Iterator[Row]:

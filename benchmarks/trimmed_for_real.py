@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import shoestring as ss
-from benchmarks.datasets import data_folder
+from benchmarks.datasets import announce, data_folder
 from benchmarks.rows import Row, arguments, publish
 from shoestring.report.study import Study
 from shoestring.worker.loading import load_function
@@ -34,6 +34,7 @@ def main() -> None:
     if not (data_folder() / "fashion_mnist_20k_5k.npz").exists():
         print(f"skipped: fashion_mnist_20k_5k.npz is not in {data_folder()}; set SHOESTRING_DATA to its folder")
         return
+    announce("fashion_mnist", ["fashion_mnist_20k_5k"])
     train = load_function("trimmed.py:train", EXAMPLE)
     example: Mapping[str, Any] = train.__globals__
     space = dict(example["SPACE"])

@@ -1,6 +1,6 @@
 """What it costs to find a good candidate under a constraint, with data fractions and without, on recorded tables.
 
-    python -m benchmarks.trimtuner [--quick] [--json FILE] [--plot FILE]
+    python -m benchmarks.trimtuner [--quick] [--json FILE] [--plot FILE] [--held-out FOLDER]
 
 Costs are in units of the limit: what one full run may cost at most. Counted is what was spent until the mean over the
 seeds stays above 90, 95 and 99 % of the feasible optimum.
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+from benchmarks.datasets import add_held_out_option, announce, held_out
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import parser, publish
 from benchmarks.trimtuner_contestants import ON_THE_PAPERS_TABLES, contestants, one_thread
@@ -66,6 +67,7 @@ def played(task: Task) -> list[Curve]:
 def main() -> None:
     asked = parser(__doc__.partition("\n\n")[0])
     add_plot_option(asked, "quality against cost and what the default saves")
+    add_held_out_option(asked)
     args = asked.parse_args()
     check_plot(args.plot)
     try:
@@ -75,10 +77,11 @@ def main() -> None:
         return
     methods = list(contestants())
     if args.quick:
-        tables = [table for table in tables if table.name in QUICK_TABLES]
+        tables = tables[:2] if held_out() else [table for table in tables if table.name in QUICK_TABLES]
         methods = [method for method in methods if method not in (*SLOW, *ON_THE_PAPERS_TABLES)]
     else:
         tables += [table.limited(factor) for table in tables if table.family == "trimtuner" for factor in OTHER_LIMITS]
+    announce("trimtuner", [table.name for table in tables])
     results = Results(tables, runs(tables, methods, QUICK_SEEDS if args.quick else SEEDS))
     show(results)
     publish([*promised(results), *per_table(results)], args.json, unprinted=details(results))

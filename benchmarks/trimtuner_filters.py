@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from benchmarks.datasets import announce
 from benchmarks.plotting import add_plot_option, check_plot
 from benchmarks.rows import Row, parser, publish
 from benchmarks.trimtuner import BUDGET_LIMITS, PAPERS_EVALUATIONS, PROCESSES
@@ -67,6 +68,7 @@ def main() -> None:
     except DataError as missing:
         print(f"skipped: {missing}")
         return
+    announce("trimtuner", [table.name])
     seeds, most = (QUICK_SEEDS, QUICK_EVALUATIONS) if args.quick else (SEEDS, PAPERS_EVALUATIONS)
     work = [(table, name, seed, most) for name in COMPARED for seed in range(seeds)]
     with ProcessPoolExecutor(PROCESSES, initializer=one_thread) as pool:

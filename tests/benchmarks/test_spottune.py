@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import spottune
+from benchmarks import datasets, spottune
 from benchmarks.spottune_arena import Bout, Outcome, hold, play
 from benchmarks.spottune_contestants import (
     CHEAPEST_SPOT,
@@ -30,13 +30,15 @@ from shoestring.market.simulated import synthetic_prices as synthetic
 MARKET = MARKETS["2016"]
 
 
-def made_book(days: float = 15.0) -> PriceBook:
+def made_book() -> PriceBook:
+    """Prices of the weeks that were recorded, made up."""
     listings = [
         catalog.listing(catalog.machine("aws", name), zone, spot=True)
         for name in MARKET.machines
         for zone in ("us-east-1a", "us-east-1b")
     ]
-    return synthetic.auction(listings, seed=3, days=days)
+    begin = min(begin for begin, _ in datasets.weeks("2016", "choosing"))
+    return synthetic.auction(listings, seed=3, start=begin, days=8 * 7 + 1)
 
 
 def made_task() -> Task:
@@ -102,10 +104,9 @@ def test_the_same_seed_is_the_same_study_in_one_process_or_two() -> None:
 
 
 def test_nothing_is_chosen_on_a_moment_that_is_reported() -> None:
-    book = made_book(days=30.0)
-    choosing, reporting = (MARKET.starts(book, 9, choosing=choosing) for choosing in (True, False))
+    choosing, reporting = (MARKET.starts(BOOK, 9, choosing=choosing) for choosing in (True, False))
     assert min(abs(one - other) for one in choosing for other in reporting) >= RUN_S
-    assert max(*choosing, *reporting) + RUN_S <= book.span()[1]
+    assert max(*choosing, *reporting) + RUN_S <= BOOK.span()[1]
     assert len({*choosing, *reporting}) == 18
 
 
@@ -132,14 +133,15 @@ def everybody(usd: float = 2.0, **dearer: float) -> list[Outcome]:
 
 def test_every_promise_has_its_row() -> None:
     outcomes = everybody(usd=2.0, spottune=1.5, cheapest_on_demand=5.0, fastest_on_demand=3.0)
-    rows = {row.name: row for row in promised(Scores(outcomes))}
+    rows = {row.name: row for row in promised(Scores(outcomes), MARKETS.values())}
     assert rows["default_cost_vs_cheapest_2016"].value == pytest.approx(0.75)
     assert rows["default_cost_vs_ondemand_2025"].value == pytest.approx(0.5)
     assert rows["theta07_vs_theta10"].value == pytest.approx(0.7)
     assert rows["oracle_free_steps"].value == pytest.approx(0.5)
     assert rows["default_never_worse_than_plain"].value == pytest.approx(0.75)
+    assert rows["default_cost_vs_by_level"].value == pytest.approx(0.75)
     assert {f"usd_2025_{name}_1.0" for name in CONTESTANTS} <= {row.name for row in details(Scores(outcomes))}
-    others = {row.name: row.value for row in beside(Scores(outcomes), outcomes)}
+    others = {row.name: row.value for row in beside(Scores(outcomes), outcomes, MARKETS.values())}
     assert others["as_printed_cost_vs_cheapest_2016_at_0.7"] == pytest.approx(0.7)
     assert others["unfinished_studies"] == 0
 
@@ -147,7 +149,9 @@ def test_every_promise_has_its_row() -> None:
 def test_the_worst_market_is_the_one_that_counts() -> None:
     outcomes = [run for run in everybody() if (run.market, run.contestant) != ("2025_rough", DEFAULT)]
     outcomes += [outcome(DEFAULT, 3.0 * theta, "2025_rough", theta) for theta in (SHORT, WHOLE)]
-    worst = next(row for row in promised(Scores(outcomes)) if row.name == "default_never_worse_than_plain")
+    worst = next(
+        row for row in promised(Scores(outcomes), MARKETS.values()) if row.name == "default_never_worse_than_plain"
+    )
     assert worst.value == pytest.approx(1.5)
     assert "worst in 2025_rough" in worst.against
 

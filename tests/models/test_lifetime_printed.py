@@ -29,10 +29,8 @@ def test_the_printed_cdf_begins_near_0_as_the_paper_says() -> None:
 def test_the_printed_cdf_is_not_a_cdf() -> None:
     """Nearly all machines that reach 24 h are gone by 24 h 50, and none is left: F should be 1 there and is not."""
     assert float(printed_cdf(24 * H, TYPICAL)) == pytest.approx(2 * 0.45, abs=1e-6)
-    ten_minutes = H / 6
-    assert (
-        float(printed_cdf(24 * H + 0.9 * ten_minutes, TYPICAL)) < 1 < float(printed_cdf(24 * H + ten_minutes, TYPICAL))
-    )
+    minute = H / 60
+    assert float(printed_cdf(24 * H + 9 * minute, TYPICAL)) < 1 < float(printed_cdf(24 * H + 10 * minute, TYPICAL))
     assert float(printed_cdf(24.83 * H, TYPICAL)) > 1.5
     assert float(printed_cdf(30 * H, TYPICAL)) > 100
 
