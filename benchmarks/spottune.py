@@ -46,6 +46,7 @@ def options() -> argparse.Namespace:
     add_plot_option(asked, "figures like 7 to 9 of the paper")
     asked.add_argument("--choosing", action="store_true", help="compare what could be the default, in other weeks")
     datasets.add_held_out_option(asked)
+    asked.add_argument("--markets", metavar="A,B", help=f"only these of {', '.join(MARKETS)}, and the rows about them")
     asked.add_argument("--processes", type=int, default=2, metavar="N", help="studies side by side (default 2)")
     return asked.parse_args()
 
@@ -61,7 +62,7 @@ def main() -> None:
     check_plot(args.plot)
     workloads = QUICK_WORKLOADS if args.quick else WORKLOADS
     tasks = {workload: stretched(curves(workload)) for workload in workloads}
-    used = {name: known[name] for name in QUICK_MARKETS} if args.quick and not datasets.held_out() else known
+    used = {name: known[name] for name in _asked(args.markets, known, args.quick)}
     books = _books(used)
     role: datasets.Role = "choosing" if args.choosing else "reporting"
     for name, market in used.items():
@@ -72,7 +73,7 @@ def main() -> None:
         show(Scores(hold(field(PROPOSED, used, tasks, books, starts, choosing=True), tasks, books, args.processes)))
         return
     bouts = field(CONTESTANTS, used, tasks, books, starts)
-    if DRAWN in used:
+    if args.plot and DRAWN in used:
         bouts += sensitivity(tasks, books, QUICK_STARTS if args.quick else SENSITIVITY_STARTS, args.quick)
     outcomes = hold(bouts, tasks, books, args.processes)
     scores = Scores(outcomes)
@@ -85,6 +86,14 @@ def main() -> None:
     )
     if args.plot and DRAWN in used:
         draw(scores, args.plot)
+
+
+def _asked(markets: str | None, known: Mapping[str, Market], quick: bool) -> Sequence[str]:
+    usual = QUICK_MARKETS if quick and datasets.held_out() is None else list(known)
+    asked = usual if markets is None else markets.split(",")
+    if unknown := [name for name in asked if name not in known]:
+        raise SystemExit(f"--markets {unknown[0]}: no such market; known: {', '.join(known)}")
+    return asked
 
 
 def field(
