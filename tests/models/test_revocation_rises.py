@@ -32,9 +32,9 @@ def counted(queries: Queries, one: int, every_s: float = 20.0) -> float:
 def test_a_rise_counts_at_whatever_level_it_begins() -> None:
     # a tenth more after two hours and after four, at another level each; the last hour is not decided yet
     rising = market([0, 2 * HOUR, 3 * HOUR, 4 * HOUR], [0.20, 0.22, 0.50, 0.55])
-    answer = RelativeRises(prior_chance=0.1, prior_s=2 * HOUR).chance(question(rising, 6 * HOUR, 0.56))[0]
-    # of five decided hours the price rose by more than 0.56 / 0.55 within the next in the second, third and fourth
-    assert answer == pytest.approx((3 + 0.1 * 2) / (5 + 2))
+    answer = RelativeRises(prior_s=2 * HOUR).chance(question(rising, 6 * HOUR, 1.02 * 0.55))[0]
+    # of five decided hours the price rose by more than 2 % within the next in the second, third and fourth
+    assert answer == pytest.approx((3 + 0.25 * 2) / (5 + 2))
 
 
 def test_a_rise_by_less_than_the_factor_does_not_count() -> None:
@@ -43,8 +43,14 @@ def test_a_rise_by_less_than_the_factor_does_not_count() -> None:
     assert NO_PRIOR.chance(question(rising, 6 * HOUR, 3 * 0.55))[0] == 0.0
 
 
-def test_without_a_past_the_prior_remains_and_above_the_maximum_the_loss_is_certain() -> None:
-    assert RelativeRises(prior_chance=0.1).chance(question(market([0], [0.2]), 60.0, 0.3))[0] == pytest.approx(0.1)
+def test_without_a_past_the_chance_is_what_such_a_maximum_had_on_auctions() -> None:
+    chances = [RelativeRises().chance(question(market([0], [0.2]), 60.0, 0.2 * (1 + rise)))[0] for rise in (0, 0.02, 1)]
+    assert chances == pytest.approx([0.5, 0.25, 0.5 / 51])
+    half_an_hour = RelativeRises().chance(question(market([0], [0.2]), 60.0, 0.2, within_s=1800.0))[0]
+    assert half_an_hour == pytest.approx(1 - 0.5**0.5)
+
+
+def test_above_the_maximum_the_loss_is_certain() -> None:
     assert RelativeRises().chance(question(market([0, HOUR], [0.2, 0.9]), 2 * HOUR, 0.5))[0] == 1.0
 
 
