@@ -65,7 +65,7 @@ def draw(found: Sequence[Judged], path: Path) -> None:
     text.axis("off")
     text.legend(*panels[0].get_legend_handles_labels(), loc="upper left", title="predictors")
     rates = [
-        f"{NAMES[manner]}: {statistics.fmean(c.scores.base_rate for c in cells if c.manner == manner):.1%} taken away"
+        f"{NAMES[manner]}: {statistics.fmean(c.scores.base_rate for c in cells if c.manner == manner):.1%} preempted"
         for manner in manners
     ]
     text.text(0.0, 0.0, "\n".join(["maximum prices, and how many go within the hour:", *rates]), va="bottom")

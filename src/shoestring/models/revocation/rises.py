@@ -12,7 +12,7 @@ import numpy as np
 from shoestring.kernel.types import Fact
 from shoestring.models.revocation.features import CHUNK
 from shoestring.models.revocation.model import Queries, certain_above_maximum, stretched
-from shoestring.models.revocation.price_arrays import DAY_S, HOUR_S, Floats, Windows
+from shoestring.models.revocation.price_arrays import DAY_S, Floats, Windows
 
 
 class RelativeRises(Fact, frozen=True, kw_only=True, tag="relative_rises"):
@@ -29,7 +29,7 @@ class RelativeRises(Fact, frozen=True, kw_only=True, tag="relative_rises"):
     """Of losing a machine within an hour whose maximum is the present price: in the auctions of 2016, on the average of
     49 markets in the weeks for choosing."""
     prior_rise: float = 0.02
-    """So far above the price the maximum must be for half of that; the form fits from 0.05 % to three times the price."""
+    """So far above the price a maximum has half of that chance; the form fits from 0.05 % to three times the price."""
     prior_s: float = DAY_S
     """Weight of the prior, in seconds of past. Placement picks the lowest cost of many offers, and with it the highest
     errors of their counts: without a prior it would pay for them."""
