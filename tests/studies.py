@@ -14,14 +14,14 @@ from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.state import RunState
-from shoestring.kernel.types import Listing, Offer, Value
+from shoestring.kernel.types import Config, Listing, Offer, Value
 from shoestring.market.prices import PriceBook, PriceTrace
 from shoestring.market.simulated.lifetimes import ExponentialLifetime
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, ZoneShocks
 from shoestring.space.space import Float, Space
 from shoestring.storage.journal.memory import MemoryJournal
-from shoestring.world.sim.workload import Latencies, SublinearSpeed, Workload
+from shoestring.world.sim.workload import Curve, Latencies, SublinearSpeed, Workload
 from shoestring.world.sim.world import SimWorld
 
 START = 1_700_000_000.0
@@ -66,7 +66,10 @@ class Case:
     trouble_share: float
 
     def provider(self) -> SimulatedProvider:
-        listings = self.spec.listings
+        return self.selling(self.spec.listings)
+
+    def selling(self, listings: tuple[Listing, ...]) -> SimulatedProvider:
+        """The market, with these for sale."""
         book = PriceBook({offer: PriceTrace(offer, times, prices) for offer, times, prices in self.traces}, listings)
         mean_life = ExponentialLifetime(3600 / self.revoked_per_hour) if self.revoked_per_hour else None
         lifetimes = DrawnLifetimes(mean_life, self.seed) if mean_life else Never()
@@ -81,13 +84,15 @@ class Case:
         )
 
     def world(self) -> SimWorld:
-        workload = Workload(
-            curve=lambda config: lambda step: {"loss": abs(float(config["x"] or 0.0) - 0.3) + 1 / step},
+        return SimWorld(self.provider(), self.workload(), Latencies(), start=START)
+
+    def workload(self) -> Workload:
+        return Workload(
+            curve=loss_of,
             seconds_per_step=SublinearSpeed(self.base_step_s),
             checkpoint_gb=self.checkpoint_gb,
             trouble=self._trouble if self.trouble_share else None,
         )
-        return SimWorld(self.provider(), workload, Latencies(), start=START)
 
     def _trouble(self, _: object, segment: str, step: int) -> str | None:
         rng = random.Random(f"{self.seed}/{segment}/{step}")
@@ -97,6 +102,12 @@ class Case:
 
     def opening(self) -> RunStarted:
         return RunStarted(at=START, spec=self.spec, seed=self.spec.seed)
+
+
+def loss_of(config: Config) -> Curve:
+    """A curve that falls towards the distance of `x` from the optimum."""
+    level = abs(float(config["x"] or 0.0) - 0.3)
+    return lambda step: {"loss": level + 1 / step}
 
 
 def random_case(rng: random.Random) -> Case:

@@ -1,0 +1,55 @@
+"""A few of the fuzzer's studies with every test run, and a control: what the fuzzer is there to find, it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from shoestring.kernel.types import Listing, Offer
+from shoestring.space.space import Float
+from shoestring.world.sim.world import SimWorld
+from tests.fuzz.check import study
+from tests.fuzz.draft import NO_SPEC, Draft, PromptWorkers, World
+from tests.fuzz.shrink import shrunk
+from tests.studies import START
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_random_study_has_no_finding(seed: int) -> None:
+    assert study(seed).findings == []
+
+
+@dataclass(frozen=True)
+class Hasty(World):
+    """Workers that leave a minute before their time is over, of which placement knows nothing."""
+
+    def world(self) -> SimWorld:
+        world = PromptWorkers(self.provider(), self.workload(), self.latencies(), start=START)
+        world.lead_s = 60.0
+        return world
+
+
+def test_trials_that_are_started_and_stopped_for_ever_are_found_and_shrunk() -> None:
+    offer = Offer(provider="aws", zone="z", machine="m", spot=False)
+    listing = Listing(offer=offer, vcpus=4, memory_gb=8, slots=2, on_demand_usd_per_hour=0.1)
+    quiet = {"revoked_per_hour": 0.0, "shocks_per_hour": 0.0, "denial_share": 0.0, "trouble_share": 0.0}
+    world = Hasty(
+        spec=NO_SPEC, seed=1, traces=(), **quiet, provision_s=0.0, base_step_s=20.0, checkpoint_gb=0.05, start_s=0.05
+    )
+    fields = {
+        "kind": "study",
+        "recipe": "random",
+        "options": {"placement": "cheapest"},
+        "space": {"x": Float(low=0.0, high=1.0)},
+        "minimize": "loss",
+        "trials": 2,
+        "max_steps": 100,
+        "budget": 10.0,
+        "deadline": 600.0,
+        "wind_down_s": 30.0,
+        "max_machines": 1,
+    }
+    small, finding = shrunk(Draft(fields, (listing,), world), "starts", patience_s=5.0)
+    assert "in a row without a step" in finding.detail
+    assert (small.fields["trials"], "wind_down_s" in small.fields) == (1, False)
