@@ -51,6 +51,16 @@ def _money(case: Case, state: RunState, entries: Sequence[Entry]) -> Iterator[tu
         yield "receipt", f"the receipt says {receipt.charged}, billed {billed!r}"
     if sum(row.charged.units for row in receipt.rows) != receipt.charged.units:
         yield "receipt", "its rows do not add up to its total"
+    yield from _time(state)
+
+
+def _time(state: RunState) -> Iterator[tuple[str, str]]:
+    """What machines did takes no longer than they were held: the rest, idle time, is never negative."""
+    for offer, account in state.accounts.items():
+        if account.time.used_s > account.seconds * (1 + 1e-9) + 1e-3:
+            yield "time", f"{offer} was held for {account.seconds:g} s and used for {account.time.used_s:g} s"
+        if min(msgspec.structs.astuple(account.time)) < 0:
+            yield "time", f"{offer}: {account.time}"
 
 
 def billed_by_hand(case: Case, entries: Sequence[Entry]) -> float:

@@ -46,6 +46,31 @@ class Pace(msgspec.Struct):
     seconds: float = 0.0
 
 
+class MachineTime(msgspec.Struct):
+    """How the time of machines was used, in seconds of a whole machine: a trial on one of four slots uses a quarter.
+    What is left of the time that machines were held was idle."""
+
+    trained_s: float = 0.0
+    starting_s: float = 0.0
+    """Until a trial's code ran."""
+    restoring_s: float = 0.0
+    """The same, from a checkpoint."""
+    saving_s: float = 0.0
+    redone_s: float = 0.0
+    """Trained and not saved when the segment ended, unfinished steps included: trained again, or lost for good."""
+
+    @property
+    def used_s(self) -> float:
+        return self.trained_s + self.starting_s + self.restoring_s + self.saving_s + self.redone_s
+
+    def add(self, other: MachineTime, share: float = 1.0) -> None:
+        self.trained_s += share * other.trained_s
+        self.starting_s += share * other.starting_s
+        self.restoring_s += share * other.restoring_s
+        self.saving_s += share * other.saving_s
+        self.redone_s += share * other.redone_s
+
+
 class Save(msgspec.Struct, frozen=True, gc=False):
     """Size of a checkpoint, and the time to write it."""
 
@@ -154,6 +179,8 @@ class Lease(msgspec.Struct, kw_only=True):
     """Has user code run on it?"""
     timers: list[str] = []
     """Names of timers that are void once this lease has ended."""
+    time: MachineTime = msgspec.field(default_factory=MachineTime)
+    """Of segments that have ended."""
 
     @property
     def usable(self) -> bool:
@@ -190,6 +217,8 @@ class Segment(msgspec.Struct, kw_only=True):
     """Training time up to its latest save."""
     trains_from: float = float("inf")
     """Training time counts from here: its start, moved later by the duration of every save."""
+    saving_s: float = 0.0
+    """Duration of all its saves."""
 
     @property
     def pace(self) -> Pace:
@@ -203,6 +232,20 @@ class Segment(msgspec.Struct, kw_only=True):
         if self.running_since is None:
             return 0.0
         return max(0.0, now - max(self.running_since, self.saved_at or 0.0))
+
+    def time(self, now: float, *, lost: bool) -> MachineTime:
+        """How its time was used, by now. `lost`: it ends now, and what is not saved is lost."""
+        running_since = now if self.running_since is None else self.running_since
+        start_s, run_s = max(0.0, running_since - self.started_at), max(0.0, now - running_since)
+        redone_s = min(run_s, self.unsaved_s(now)) if lost else 0.0
+        saving_s = min(run_s - redone_s, self.saving_s)
+        return MachineTime(
+            trained_s=run_s - redone_s - saving_s,
+            starting_s=0.0 if self.first_step else start_s,
+            restoring_s=start_s if self.first_step else 0.0,
+            saving_s=saving_s,
+            redone_s=redone_s,
+        )
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
@@ -255,3 +298,5 @@ class Account(msgspec.Struct, kw_only=True):
     revoked: int = 0
     at_limit: int = 0
     """Of those, how many had reached the provider's limit on lifetimes: not a risk, but known beforehand."""
+    time: MachineTime = msgspec.field(default_factory=MachineTime)
+    """How `seconds` were used; the rest was idle."""

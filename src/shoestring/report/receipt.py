@@ -18,6 +18,7 @@ from shoestring.kernel.types import LOCAL
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import notice_warnings
 from shoestring.report.failures import failure_warnings
+from shoestring.report.machine_time import billed_time
 from shoestring.units import show_duration, show_usd
 
 CENTS = 2
@@ -50,6 +51,7 @@ class ReceiptRow:
     spot: bool
     leases: int
     hours: float
+    trained_hours: float
     revoked: int
     refunded: Amount
     charged: Amount
@@ -63,6 +65,13 @@ class Receipt:
     rows: tuple[ReceiptRow, ...]
     leases: int
     hours: float
+    """Of machines. The six below add up to it; `report.machine_time` says what they are."""
+    trained_hours: float
+    starting_hours: float
+    restoring_hours: float
+    saving_hours: float
+    redone_hours: float
+    idle_hours: float
     revocations: int
     refunded: Amount
     charged: Amount
@@ -109,6 +118,8 @@ class Receipt:
             f"{_count(self.revocations, 'preemption')}, {_work_lost(self)} · "
             f"{_count(self.denied, 'request')} denied by the market, {self.refused} refused by the guard",
         ]
+        if self.budget_usd and self.hours:
+            notes.insert(1, _used(self))
         if self.unused:
             notes.append(f"{_count(self.unused, 'machine')} ended before a trial ran on {_them(self.unused)}")
         if self.open_machines:
@@ -148,6 +159,7 @@ def receipt_of(state: RunState) -> Receipt:
             spot=key[2],
             leases=sum(account.leases for account in groups[key]),
             hours=_sum(groups[key], "seconds") / 3600,
+            trained_hours=math.fsum(account.time.trained_s for account in groups[key]) / 3600,
             revoked=sum(account.revoked for account in groups[key]),
             charged=charged[1][i],
             refunded=refunded[1][i],
@@ -155,11 +167,18 @@ def receipt_of(state: RunState) -> Receipt:
         )
         for i, key in enumerate(keys)
     )
+    held = billed_time(state)
     return Receipt(
         name=spec.name,
         rows=rows,
         leases=sum(row.leases for row in rows),
         hours=math.fsum(row.hours for row in rows),
+        trained_hours=held.used.trained_s / 3600,
+        starting_hours=held.used.starting_s / 3600,
+        restoring_hours=held.used.restoring_s / 3600,
+        saving_hours=held.used.saving_s / 3600,
+        redone_hours=held.used.redone_s / 3600,
+        idle_hours=held.idle_s / 3600,
         revocations=state.revocations,
         charged=charged[0],
         refunded=refunded[0],
@@ -207,7 +226,7 @@ def _plain(of: Receipt | ReceiptRow) -> dict[str, Any]:
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
-TITLES = ("machine", "kind", "leases", "hours", "preempted", "refunds", "paid", "on-demand")
+TITLES = ("machine", "kind", "leases", "hours", "trained", "preempted", "refunds", "paid", "on-demand")
 
 
 def _kind(row: ReceiptRow) -> str:
@@ -217,7 +236,8 @@ def _kind(row: ReceiptRow) -> str:
 
 
 def _figures(of: Receipt | ReceiptRow, revoked: int) -> tuple[str, ...]:
-    return (str(of.leases), f"{of.hours:.2f}", str(revoked), str(of.refunded), str(of.charged), str(of.on_demand))
+    hours = (f"{of.hours:.2f}", f"{of.trained_hours:.2f}")
+    return (str(of.leases), *hours, str(revoked), str(of.refunded), str(of.charged), str(of.on_demand))
 
 
 def _table(receipt: Receipt) -> list[str]:
@@ -233,9 +253,24 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
 
 
+def _used(receipt: Receipt) -> str:
+    """57% of the paid time trained; 23% starting, 12% idle, 8% redone"""
+    parts = {
+        "starting": receipt.starting_hours,
+        "restoring": receipt.restoring_hours,
+        "saving": receipt.saving_hours,
+        "redone": receipt.redone_hours,
+        "idle": receipt.idle_hours,
+    }
+    _, (trained, *shares) = apportion([100 * x / receipt.hours for x in (receipt.trained_hours, *parts.values())], 0)
+    rest = sorted(zip(shares, parts, strict=True), reverse=True)
+    shown = ", ".join(f"{share}% {name}" for share, name in rest if share)
+    return f"{trained}% of the paid time trained{f'; {shown}' if shown else ''}"
+
+
 def _work_lost(receipt: Receipt) -> str:
     if not receipt.lost_steps:
-        return "no work lost"
+        return "no step lost"
     return f"{show_duration(receipt.lost_s)} of work lost ({_count(receipt.lost_steps, 'step')})"
 
 

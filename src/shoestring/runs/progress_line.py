@@ -11,6 +11,7 @@ from shoestring.kernel.history import Entry
 from shoestring.kernel.state import RunState
 from shoestring.kernel.view import RunView
 from shoestring.policies.checkpointing.notice_limit import cannot_save_now
+from shoestring.report.machine_time import time_so_far
 from shoestring.report.waiting import why_nothing_runs
 from shoestring.runs.eta import eta_of, held_usd
 from shoestring.units import show_duration, show_number, show_text, show_usd
@@ -21,7 +22,7 @@ LOG_EVERY_S = 60.0
 
 
 def line_of(state: RunState) -> str:
-    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 preemptions, 0 steps lost
+    """31/64 · best 0.083 · $4.10 of $20.00 · 2h10 of 6h · 3 preemptions, 0 steps lost · 81% of paid time trained
 
     For a bag: 31/300 · about 3h10 left · $4.10 of $20.00, about $9.80 in total · ...
     """
@@ -44,6 +45,9 @@ def line_of(state: RunState) -> str:
         f"{show_duration(max(0.0, state.now - state.started_at))} of {show_duration(spec.deadline_s)}",
         f"{_count(state.revocations, 'preemption')}, {_count(state.lost_steps, 'step')} lost",
     ]
+    trained = time_so_far(state).trained_share if spec.budget_usd else None
+    if trained is not None:
+        parts.append(f"{trained:.0%} of paid time trained")
     if status["failed"]:
         parts.append(f"{status['failed']} failed")
     too_large, too_slow = cannot_save_now(RunView(state))

@@ -199,6 +199,7 @@ class ReceiptRowOut(Struct, kw_only=True):
     spot: bool
     leases: int
     hours: float
+    trained_hours: float
     revoked: int
     refunded_usd: float
     charged_usd: float
@@ -210,6 +211,12 @@ class ReceiptOut(Struct, kw_only=True):
     rows: list[ReceiptRowOut]
     leases: int
     hours: float
+    trained_hours: float
+    starting_hours: float
+    restoring_hours: float
+    saving_hours: float
+    redone_hours: float
+    idle_hours: float
     revocations: int
     refunded_usd: float
     charged_usd: float

@@ -82,6 +82,7 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
     seconds = max(0.0, event.at - (event.at if lease.granted_at is None else lease.granted_at))
     account.leases += 1
     account.seconds += seconds
+    account.time.add(lease.time)
     account.charged_usd += event.charged_usd
     account.refunded_usd += event.refunded_usd
     if lease.granted_at is not None:
@@ -177,6 +178,7 @@ def _checkpoint_saved(state: RunState, event: e.CheckpointSaved) -> None:
     segment = state.segments.get(event.segment)
     if segment is not None:
         segment.saved_at = max(event.at, segment.saved_at or event.at)
+        segment.saving_s += event.took_s
         segment.trained_s = segment.pace.seconds
         segment.trains_from = event.at - segment.trained_s
 

@@ -114,15 +114,18 @@ def close_segment(
 ) -> None:
     del state.segments[segment.id]
     state.draining.pop(segment.id, None)
+    job = state.jobs[segment.job]
+    kept = cause in ("reached", "completed") or job.status == "pruned"  # work of a pruned job is not a loss
+    time = segment.time(at, lost=not kept)
     for lease_id, slots in zip(segment.leases, segment.slots_on, strict=True):
         lease = state.leases.get(lease_id)
         if lease is not None:
+            lease.time.add(time, slots / lease.slots)
             lease.segments.remove(segment.id)
             lease.free_slots += slots
             if not lease.segments:
                 lease.idle_since = at
             update_indexes(state, lease)
-    job = state.jobs[segment.job]
     job.segment = None
     trained, where = _trained(state, job, segment, cause, step, at), (segment.machine, segment.slots)
     if trained.steps or where in job.paces:
