@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.placement_queue import TRIALS, queued
+from shoestring.kernel import events as e
+from shoestring.kernel.types import LeaseId
 from shoestring.policies.placement.slack.per_trial import HOPELESS_SHARE, SlackContext, slack_of
 from shoestring.policies.placement.slack.policy import Slack
 from shoestring.policies.placement.slack.queue import Behind, queued_behind
@@ -41,6 +43,13 @@ def test_trials_that_a_search_has_yet_to_add_count_where_trials_queue() -> None:
 
 def test_a_search_that_wants_only_what_can_run_has_no_queue() -> None:
     assert queued_behind(queue(spec=replace(TWO_PLACES, trials=99), waiting=0).view) == {}
+
+
+def test_trials_that_all_leave_their_machines_queue_once_they_have_left() -> None:
+    run = queue(spec=replace(TWO_PLACES, max_machines=1, trials=2), waiting=0)
+    for lease in ("l0", "l1"):
+        run.happened(e.RevocationNoticed(at=4000.0, lease=LeaseId(lease), gone_at=4120.0))
+    assert queued_behind(run.view) == {}
 
 
 def test_slots_that_fit_no_worker_are_no_places() -> None:

@@ -50,6 +50,8 @@ def queued_behind(state: RunView, relative_pace: Callable[[Segment], float] = la
     unseen = len(state.waiting) - len(waiting) + _yet_to_be_added(state)
     empty = max(0, places - len(placed))
     placed += [(to_do(state, job), job.id) for job in waiting[:empty]]
+    if not placed:  # all are leaving their machines: they queue once they have left
+        return {}
     one_by_one = min(unseen, MOST_ROUNDS * places)
     queue = [*(to_do(state, job) for job in waiting[empty:]), *[spec.max_steps] * one_by_one]
     leaving = (segment for segment in state.segments.values() if vacates(state, segment))
