@@ -12,6 +12,7 @@
     └─ StorageError
         ├─ JournalTaken                another controller holds this run
         ├─ JournalDamaged              names the damaged entry
+        ├─ DamagedFile                 names the file
         └─ CheckpointMissing           the job restarts from the previous checkpoint
 
 What the cloud does (a revocation, no capacity) is an event, never an exception.
@@ -73,6 +74,10 @@ class JournalTaken(StorageError):
 
 class JournalDamaged(StorageError):
     """The journal does not contain what was written to it."""
+
+
+class DamagedFile(StorageError):
+    """A file of a run is empty or does not contain what was written to it."""
 
 
 class CheckpointMissing(StorageError):

@@ -37,8 +37,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LARGEST_REPORT_BYTES = 1_000_000
+_BYTES_OF_A_NUMBER = 25
+"""At most, with its punctuation."""
+
+
 class ReportError(ShoestringError, TypeError):
-    """A report that is not made of numbers."""
+    """A report that is not made of numbers, or too large."""
 
 
 class TrialHost(Protocol):
@@ -185,6 +190,7 @@ class Trial(Mapping[str, Value]):
         for name, value in values.items():
             if type(value) is not float:
                 values[name] = as_number(name, value)
+        check_size(values)
         if fraction is not None:
             smaller = smaller_fraction(self.fraction, as_number("fraction", fraction))
             if smaller is not None:
@@ -196,6 +202,7 @@ class Trial(Mapping[str, Value]):
                 self._pending = values
             else:
                 self._pending.update(values)
+                check_size(self._pending)
             return
         counted = self.step if self._looping else self.step + 1
         step = counted if step is None else as_step(step)
@@ -259,6 +266,17 @@ class _NotDue(AbstractContextManager[None]):
 
 
 _NOT_DUE = _NotDue()
+
+
+def check_size(metrics: Mapping[str, float]) -> None:
+    """Every report is kept for ever, and read by the controller within a moment: there is an end to its size."""
+    size = sum(map(len, metrics)) + _BYTES_OF_A_NUMBER * len(metrics)
+    if size > LARGEST_REPORT_BYTES:
+        raise ReportError(
+            f"a report of {len(metrics):,} metrics takes {size / 1e6:.1f} MB, more than"
+            f" {LARGEST_REPORT_BYTES / 1e6:.0f} MB",
+            hint="report a few numbers of each step, and save the others in a file",
+        )
 
 
 def as_number(name: str, value: object) -> float:

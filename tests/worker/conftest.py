@@ -83,6 +83,9 @@ class WorkerRun:
 
     def run(self, **task):
         self.start(**task)
+        return self.wait_ended()
+
+    def wait_ended(self):
         self.process.wait(PATIENCE_S)
         return self.ended()
 
@@ -92,9 +95,9 @@ class WorkerRun:
         return found[0]
 
     def leaves_nothing(self):
-        """Is the worker's process group empty, now or in a moment?"""
+        """Is the worker's session empty, now or in a moment?"""
         until = time.monotonic() + PATIENCE_S
-        while not group_is_empty(self.process.pid):
+        while not session_is_empty(self.process.pid):
             if time.monotonic() > until:
                 return False
             time.sleep(0.01)
@@ -110,16 +113,16 @@ class WorkerRun:
         return [line.step for line in self.lines(Saved)]
 
 
-def group_is_empty(pid):
-    """No running process in the worker's process group; zombies do not count."""
+def session_is_empty(pid):
+    """No running process in the worker's session; zombies do not count."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
                 with open(f"/proc/{entry.name}/stat") as file:
-                    state, _, group = file.read().rpartition(")")[2].split()[:3]
+                    state, _, _, session = file.read().rpartition(")")[2].split()[:4]
             except OSError:
                 continue
-            if int(group) == pid and state not in "ZX":
+            if int(session) == pid and state not in "ZX":
                 return False
     return True
 

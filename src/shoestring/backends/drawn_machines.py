@@ -16,6 +16,7 @@ import msgspec
 from shoestring.backends.lease_record import NEVER, LeaseRecord
 from shoestring.backends.machines import MachineSource, Notice, Sighting
 from shoestring.backends.site import Site
+from shoestring.errors import DamagedFile
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import Denial, LeaseId, Offer
 from shoestring.worker.task import read_json, write_json
@@ -89,6 +90,9 @@ class DrawnMachines:
         try:
             if self._folder is not None:
                 self._drawn[lease] = read_json(self._folder / lease / _DRAWN, Drawn)
+        except DamagedFile:
+            if record.answered_at != NEVER:  # drawn again, the market gives the same answer
+                self._store(lease, self._draw_revocation(record.request, record.answered_at))
         except FileNotFoundError:  # releases up to 0.1 kept it in the record itself
             if record.answered_at != NEVER:
                 self._drawn[lease] = Drawn(

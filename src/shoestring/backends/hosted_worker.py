@@ -7,6 +7,7 @@ runs once: an order given again, by a restarted controller, is the same order.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,9 @@ class HostedWorkers:
 
     def worker(self, folder: Path, task: Task) -> HostedWorker:
         return HostedWorker(folder, task, self._post)
+
+    def end_leftovers(self, segments: Path, running: Collection[Path]) -> None:
+        """Each host ends what is left on its machine."""
 
     def update(self) -> None: ...
 

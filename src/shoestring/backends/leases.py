@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 
 from shoestring.backends.lease_record import NEVER, LeaseRecord
 from shoestring.backends.machines import MachineEnd, MachineSource, Notice, Sighting
-from shoestring.errors import PermanentError
+from shoestring.errors import DamagedFile, PermanentError
 from shoestring.kernel.decisions import ExtendLease, RequestLease
-from shoestring.kernel.events import Event
+from shoestring.kernel.events import Event, RevocationNoticed
 from shoestring.kernel.types import Denial, EndCause, LeaseId, Offer
-from shoestring.worker.task import read_json, write_json
+from shoestring.worker.task import make_folder, read_json, set_aside, write_json
 from shoestring.world.live.clock import RunClock
 
 _RECORD = "lease.json"
@@ -57,8 +57,28 @@ class Leases:
         """The latest the source has said, also of the future where it draws it."""
         self._unreported: dict[LeaseId, int] = {}
         """Leases with events still to report, and how many of their events were reported."""
+        self._damaged: set[LeaseId] = set()
+        """Leases whose record cannot be read. Those that are open in the journal are given to `mend`."""
         for path in sorted(folder.glob(f"*/{_RECORD}")) if folder is not None else ():
-            self._recall(read_json(path, LeaseRecord))
+            try:
+                self._recall(read_json(path, LeaseRecord))
+            except DamagedFile as error:
+                self._damaged.add(LeaseId(path.parent.name))
+                set_aside(path, error)
+
+    def mend(self, request: RequestLease, granted_at: float, notice: RevocationNoticed | None) -> bool:
+        """A lease that is open in the journal: its record is made anew from that if it is missing or cannot be read."""
+        if request.lease in self._records:
+            return False
+        record = LeaseRecord(request=request, end_by=request.end_by, requested_at=granted_at, answered_at=granted_at)
+        if notice is not None:
+            record.notice_at, record.gone_at = notice.at, notice.gone_at
+        self._write(record)
+        self._recall(record)
+        return True
+
+    def knows(self, lease: LeaseId) -> bool:
+        return lease in self._records
 
     def _recall(self, record: LeaseRecord) -> None:
         self._machines.recall(record)
@@ -73,8 +93,8 @@ class Leases:
 
     # -- orders --------------------------------------------------------------------------------------------------------
     def acquire(self, request: RequestLease) -> None:
-        again = request.lease in self._records
-        if not again:
+        again = request.lease in self._records or request.lease in self._damaged
+        if request.lease not in self._records:
             record = LeaseRecord(request=request, end_by=request.end_by, requested_at=self._clock.now())
             self._write(record)
             self._add(record)
@@ -253,5 +273,5 @@ class Leases:
     def _write(self, record: LeaseRecord) -> None:
         if self._folder is not None:
             folder = self._folder / record.request.lease
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             write_json(folder / _RECORD, record)

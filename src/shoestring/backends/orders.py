@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
-from shoestring.host.process import WorkerProcess
+from shoestring.host.process import WorkerProcess, end_leftovers
 from shoestring.worker.task import Task
 
 
@@ -38,6 +39,10 @@ class Orders(Protocol):
 
     def worker(self, folder: Path, task: Task) -> Worker: ...
 
+    def end_leftovers(self, segments: Path, running: Collection[Path]) -> None:
+        """Kill what is left on this computer of segments in this folder other than the running ones."""
+        ...
+
     def update(self) -> None:
         """Pass on what had to wait. Called at every poll."""
         ...
@@ -51,5 +56,8 @@ class ProcessesHere:
 
     def worker(self, folder: Path, task: Task) -> Worker:  # noqa: ARG002
         return WorkerProcess(folder)
+
+    def end_leftovers(self, segments: Path, running: Collection[Path]) -> None:
+        end_leftovers(segments, running)
 
     def update(self) -> None: ...

@@ -22,11 +22,12 @@ from shoestring.backends.machines import MachineEnd, MachineSource
 from shoestring.backends.orders import Orders
 from shoestring.backends.segment import WorkerSegment
 from shoestring.backends.site import Site
+from shoestring.errors import DamagedFile
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
-from shoestring.kernel.events import Event
+from shoestring.kernel.events import Event, RevocationNoticed
 from shoestring.kernel.types import EndCause, LeaseId, SegmentId
 from shoestring.worker.ranks import free_port
-from shoestring.worker.task import TASK, Control, Task, read_json
+from shoestring.worker.task import CONTROL, TASK, Control, Task, make_folder, read_json, set_aside
 
 _LEAST_GRACE_S = 0.5
 _BEAT_EVERY_S = 1.0
@@ -44,27 +45,53 @@ class ProcessBackend:
         self._leaving: list[WorkerSegment] = []
         """Those over whose worker process may still be exiting."""
         self._out: list[Event] = []
+        self._damaged: set[SegmentId] = set()
+        """Segments whose task cannot be read, until they are ordered again."""
         for folder in (site.leases, site.segments):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         self._beat()
         self._leases = Leases(machines, billing, site.clock, site.leases)
         self._take_over()
 
     def _take_over(self) -> None:
         """Read what an earlier instance left; start the segments it had recorded and not started."""
-        now = self._clock.now()
-        for path in sorted(self._site.segments.iterdir()):
+        now, resumed = self._clock.now(), sorted(self._site.segments.iterdir())
+        for path in resumed:
             if not (path / TASK).exists():
                 continue
-            segment = self._segment(path, read_json(path / TASK, Task))
+            try:
+                segment = self._segment(path, read_json(path / TASK, Task))
+            except DamagedFile as error:
+                self._damaged.add(SegmentId(path.name))  # if it is open in the journal, it is ordered again: `start`
+                set_aside(path / TASK, error)
+                continue
             self._segments[segment.id] = segment
             self._read_outbox(segment, now)
-            if segment.over:
-                continue
-            if not self._leases.usable(segment.leases, now):
-                segment.kill()
-            elif segment.worker.never_started:
-                segment.worker.start()
+            self._adopt(segment, now)
+        self._leaving = [segment for segment in self._leaving if segment.worker.alive()]
+        if resumed:
+            running = {self._site.segments / x.id for x in (*self._segments.values(), *self._leaving)}
+            running |= {self._site.segments / x for x in self._damaged}
+            self._orders.end_leftovers(self._site.segments, running)
+
+    def _adopt(self, segment: WorkerSegment, now: float) -> None:
+        if segment.over or not all(self._leases.knows(lease) for lease in segment.leases):
+            return  # the record of a lease that is open in the journal is made anew first: `mend`
+        try:
+            segment.read_control()
+        except DamagedFile as error:
+            set_aside(self._site.segments / segment.id / CONTROL, error)
+            segment.replace_control(self._control(segment.leases))
+        if not self._leases.usable(segment.leases, now):
+            segment.kill()
+        elif segment.worker.never_started:
+            segment.worker.start()
+
+    def mend(self, request: RequestLease, granted_at: float, notice: RevocationNoticed | None) -> None:
+        """A lease that is open in the journal. If its record was damaged, its segments wait for this."""
+        if self._leases.mend(request, granted_at, notice):
+            for segment in self._on(request.lease):
+                self._adopt(segment, self._clock.now())
 
     # -- machines ------------------------------------------------------------------------------------------------------
     def acquire(self, request: RequestLease) -> None:
@@ -113,6 +140,7 @@ class ProcessBackend:
         started = self._segment(folder, self._task(segment))
         started.prepare(self._control(segment.leases))
         self._segments[segment.segment] = started
+        self._damaged.discard(segment.segment)
         if self._leases.usable(started.leases, self._clock.now()):
             started.worker.start()
 
@@ -172,7 +200,7 @@ class ProcessBackend:
         if action == "save":
             local.update_control(saves_asked=local.control.saves_asked + 1)
         elif local.control.halt_by is None:
-            local.update_control(halt_by=time.time() + max(_LEAST_GRACE_S, self._clock.real_s(grace_s)))
+            local.update_control(halt_by=self._clock.wall_now() + max(_LEAST_GRACE_S, self._clock.real_s(grace_s)))
 
     def _on(self, lease: LeaseId) -> list[WorkerSegment]:
         return [segment for segment in self._segments.values() if lease in segment.leases]
@@ -191,10 +219,16 @@ class ProcessBackend:
         for segment in list(self._segments.values()):
             self._detect_end(segment, now)
         self._out.extend(self._leases.new_events(now))
-        self._leaving = [segment for segment in self._leaving if segment.worker.alive()]
+        self._see_off()
         out, self._out = self._out, []
         out.sort(key=lambda event: event.at)
         return out
+
+    def _see_off(self) -> None:
+        """A worker that has reported its end may be killed before it has ended all that it started."""
+        for segment in [segment for segment in self._leaving if not segment.worker.alive()]:
+            self._leaving.remove(segment)
+            segment.worker.kill()
 
     def _read_outbox(self, segment: WorkerSegment, now: float) -> None:
         self._out.extend(segment.new_events(self._leases.ends_at(segment.leases, now)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from shoestring.kernel.events import (
 )
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, SnapshotLine, Started, Tail, Unsaved
-from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_json, write_json
+from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, make_folder, read_json, write_json
 from shoestring.world.live.clock import RunClock
 
 
@@ -43,27 +42,32 @@ class WorkerSegment:
 
     def prepare(self, control: Control) -> None:
         """The task is written last: a folder without one was never started."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_json(self._folder / CONTROL, control)
+        make_folder(self._folder)
+        self.replace_control(control)
         write_json(self._folder / TASK, self.task)
 
     @property
     def control(self) -> Control:
-        if self._control is None:
-            self._control = read_json(self._folder / CONTROL, Control)
+        return self.read_control() if self._control is None else self._control
+
+    def read_control(self) -> Control:
+        self._control = read_json(self._folder / CONTROL, Control)
         return self._control
+
+    def replace_control(self, control: Control) -> None:
+        write_json(self._folder / CONTROL, control)
+        self._control = control
 
     def update_control(self, **changes: object) -> None:
         """Change the worker's orders."""
         control = msgspec.structs.replace(self.control, **changes)
         if control != self._control:
-            write_json(self._folder / CONTROL, control)
-            self._control = control
+            self.replace_control(control)
 
     def kill(self) -> None:
         """End it now. A worker that is still starting finds in the control file that its time is over."""
         if not self.over:
-            self.update_control(end_by=min(self.control.end_by, time.time()))
+            self.update_control(end_by=min(self.control.end_by, self._clock.wall_now()))
         self.worker.kill()
 
     def new_events(self, no_later_than: float) -> Iterator[Event]:
@@ -106,7 +110,7 @@ class WorkerSegment:
     def end_other_ranks(self) -> None:
         """Rank 0 has ended: so do the others, where they have supervisors of their own."""
         if self.worker.supervisors > 1:
-            self.update_control(end_by=min(self.control.end_by, time.time()))
+            self.update_control(end_by=min(self.control.end_by, self._clock.wall_now()))
             self.worker.kill()
 
     def lost(self, at: float, detail: str) -> SegmentEnded:
@@ -116,7 +120,7 @@ class WorkerSegment:
 
     def died(self, at: float) -> SegmentEnded:
         """Its machine is still up, so the failure is its own. If a supervisor elsewhere still runs, it ends now."""
-        self.update_control(end_by=min(self.control.end_by, time.time()))
+        self.update_control(end_by=min(self.control.end_by, self._clock.wall_now()))
         self._close()
         at = max(at, self.last_at)
         detail = self.worker.exit_reason()

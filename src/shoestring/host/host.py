@@ -29,6 +29,8 @@ from shoestring.host.messages import (
     Over,
 )
 from shoestring.host.process import WorkerProcess
+from shoestring.worker.heartbeat import Heartbeat
+from shoestring.worker.steady_clock import SteadyClock
 from shoestring.worker.task import read_json, write_json
 
 _LOOK_EVERY_S = 0.2
@@ -38,7 +40,8 @@ _BEAT_EVERY_S = 1.0
 def sign_in(folder: Path, *, machine: str, node: str) -> bool:
     """Does this machine host the lease? The link succeeds once, for the one that comes first."""
     mine = folder / f".{SIGNED}.{machine}.{os.getpid()}"
-    write_json(mine, HostSignature(job=machine, node=node, address=socket.gethostname(), wall=time.time()))
+    wall = _clock(folder).time()
+    write_json(mine, HostSignature(job=machine, node=node, address=socket.gethostname(), wall=wall))
     try:
         os.link(mine, folder / SIGNED)
     except FileExistsError:
@@ -55,7 +58,8 @@ class LeaseHost:
         self._workers: dict[Path, WorkerProcess] = {}
         self._known: set[str] = set()
         self._warned = False
-        self._began = time.time()
+        self._clock = _clock(folder)
+        self._heartbeat: Heartbeat | None = None
         self._beaten_at = -_BEAT_EVERY_S
 
     def run(self) -> None:
@@ -77,12 +81,12 @@ class LeaseHost:
     def _pass_on_warning(self) -> None:
         """Repeatedly: a worker that is still starting cannot handle the signal yet."""
         if not (self._folder / NOTICE).exists():
-            write_json(self._folder / NOTICE, HostNotice(wall=time.time()))
+            write_json(self._folder / NOTICE, HostNotice(wall=self._clock.time()))
         for worker in self._workers.values():
             worker.ask_to_leave()
 
     def _over(self) -> Left | None:
-        now = time.time()
+        now = self._clock.time()
         try:
             hosting = read_json(self._folder / HOSTING, Hosting)
         except FileNotFoundError:
@@ -91,7 +95,8 @@ class LeaseHost:
             return Left(wall=now, cause="expired", why="its prepaid time was over")
         if self._warned and not self._workers:
             return Left(wall=now, cause="revoked", why="its machine was preempted")
-        silence = now - max(self._began, _touched_at(hosting.heartbeat))
+        self._heartbeat = self._heartbeat or Heartbeat(hosting.heartbeat)
+        silence = self._heartbeat.silence_s()
         if silence >= hosting.silence_s:
             return Left(wall=now, cause="released", why=f"no controller for {silence:.0f} s")
         return None
@@ -124,8 +129,6 @@ class LeaseHost:
                 os.utime(self._folder / ALIVE)
 
 
-def _touched_at(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
+def _clock(folder: Path) -> SteadyClock:
+    """That of the run if this is the controller's computer, else a steady one from the wall time of now."""
+    return SteadyClock.of_run(folder.parent.parent)

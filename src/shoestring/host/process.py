@@ -1,5 +1,5 @@
-"""WorkerProcess: a worker on this machine, in a process group of its own: started, found again after a restart, killed
-reliably."""
+"""WorkerProcess: a worker on this machine, in a session of its own: started, found again after a restart, killed with
+all it started."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 
-from shoestring.errors import BackendError
-from shoestring.worker.process_identity import birth
+from shoestring.errors import BackendError, DamagedFile
+from shoestring.worker.cgroup import end_cgroup
+from shoestring.worker.containment import SEGMENT, holding, kill_all, of_segment, of_segments_in
+from shoestring.worker.process_identity import birth, family, group
 from shoestring.worker.task import LOCK, LOG, PID, read_json
 
 _STARTING_S = 1.0
 """A worker that exits without having signed in may have found the segment locked by another one that is about to."""
-_DYING_S = 5.0
 
 
 class _SignedIn(msgspec.Struct, frozen=True):
@@ -27,6 +29,8 @@ class _SignedIn(msgspec.Struct, frozen=True):
 
     pid: int
     birth: str | None
+    cgroup: str | None = None
+    """Of all user code, if it could make one."""
 
 
 class WorkerProcess:
@@ -35,9 +39,10 @@ class WorkerProcess:
     supervisors = 1
     doubts_failures = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ours: subprocess.Popen[bytes] | None = None) -> None:
         self._folder = folder
-        self._ours: subprocess.Popen[bytes] | None = None
+        self._ours = ours
+        """If it is a child of this process."""
         self._exited_at: float | None = None
         self._signed_in: _SignedIn | None = None
 
@@ -49,6 +54,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, SEGMENT: str(self._folder)},
                 start_new_session=True,
             )
         self._exited_at = None
@@ -60,6 +66,8 @@ class WorkerProcess:
                 self._signed_in = read_json(self._folder / PID, _SignedIn)
             except FileNotFoundError:
                 return None
+            except DamagedFile:  # its process is not known: what can be found of it is killed, and it counts as gone
+                self._signed_in = _SignedIn(pid=0, birth="unknown")
         return self._signed_in
 
     @property
@@ -95,31 +103,33 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the worker and everything it started, and wait until all of it is dead."""
-        group = self._group()
-        if group is None:
-            return
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # it has just ended
-        until = time.monotonic() + _DYING_S
-        while (self._ours is not None and self._ours.poll() is None) or birth(group) is not None:
-            if time.monotonic() > until:
-                raise BackendError(f"process group {group} does not die", hint="is its disk or its device stuck?")
-            time.sleep(0.002)
-
-    def _group(self) -> int | None:
+        if self._ours is not None and self._ours.poll() == 0 and not self._locked():
+            return  # it has killed all it started, and no other worker has the segment
         signed_in = self.signed_in
-        if signed_in is not None:
-            ours = birth(signed_in.pid) == signed_in.birth or self._locked()
-            return signed_in.pid if ours else None
+        if signed_in is not None and signed_in.cgroup is not None:
+            end_cgroup(Path(signed_in.cgroup))
+        stuck = kill_all(self._processes)
+        if stuck:
+            raise BackendError(
+                f"processes {stuck} of {self._folder} do not die", hint="is their disk or their device stuck?"
+            )
+        if self._ours is not None:
+            self._ours.wait()
+
+    def _processes(self) -> set[int]:
+        """All that can be found of the worker now."""
+        found = set(of_segment(self._folder))
         if self._ours is not None and self._ours.poll() is None:
-            return self._ours.pid
-        return None
+            found.update(family(self._ours.pid))
+        signed_in = self.signed_in
+        if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
+            found.update(family(signed_in.pid), group(signed_in.pid))
+        if not found and self._locked():
+            found.update(holding(self._folder / LOCK))
+        return found
 
     def _locked(self) -> bool:
-        """Does user code still run after its supervisor? It shares the lock; and while it runs, the number of its group
-        is given to no other process, so killing the group hits no unrelated process."""
+        """Does user code still run after its supervisor? It shares the lock."""
         fd = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -128,3 +138,9 @@ class WorkerProcess:
         finally:
             os.close(fd)
         return False
+
+
+def end_leftovers(segments: Path, running: Collection[Path]) -> None:
+    """Kill the processes of all segments in this folder but the running ones: an earlier controller and their
+    supervisors may have been killed together."""
+    kill_all(lambda: [pid for pid, folder in of_segments_in(segments) if not {folder, folder.parent} & {*running}])

@@ -7,8 +7,8 @@ cost days of the deadline.
 
 from __future__ import annotations
 
+import math
 import sys
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from shoestring.backends.registry import RunPlace, find_place
 from shoestring.backends.site import Site
 from shoestring.controller import both, run
-from shoestring.errors import JournalDamaged, PermanentError, SpecError
+from shoestring.errors import DamagedFile, JournalDamaged, PermanentError, SpecError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import Event, RunStarted, UserAsked
 from shoestring.kernel.policy import Policy
@@ -37,6 +37,7 @@ from shoestring.specs.market import Market
 from shoestring.storage.checkpoints.directory import DirectoryStore
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.worker.loading import TrainFunction
+from shoestring.worker.steady_clock import SteadyClock
 from shoestring.worker.task import read_json, write_json
 from shoestring.world.live.background import InProcessTasks
 from shoestring.world.live.clock import RunClock
@@ -59,7 +60,7 @@ class PlaceFile(Fact, frozen=True, kw_only=True):
 def read_site(folder: RunFolder) -> PlaceFile:
     try:
         return read_json(folder.place, PlaceFile)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, DamagedFile) as error:
         raise JournalDamaged(
             f"{folder.place} cannot be read, so the market of this run is not known: {error}",
             hint="restore it from a copy, or start afresh (--fresh)",
@@ -81,12 +82,8 @@ def drive(
     with closing(SqliteJournal.open(folder.journal, survives_power_loss=place.survives_power_loss())) as journal:
         replayed.read_on(journal)
         state = replayed.state
-        if state.spec is None:
-            site = msgspec.structs.replace(site, clock=(provider.start or time.time(), time.time()))
-        elif site.market.speedup != 1 and not state.leases:
-            site = msgspec.structs.replace(site, clock=(max(state.now, state.started_at), time.time()))
+        site, clock = _clock(folder, site, provider, state)
         write_json(folder.place, site)
-        clock = RunClock(*site.clock, speedup=site.market.speedup)
         first: list[Event] = []
         if state.spec is None:
             first.append(RunStarted(at=clock.started_at, spec=spec, seed=spec.seed, wall_at=clock.wall_at))
@@ -102,6 +99,20 @@ def drive(
         if ended.concluded:
             _sweep(folder, (), over=True)
     return replayed.study
+
+
+def _clock(folder: RunFolder, site: PlaceFile, provider: PricedMarket, state: RunState) -> tuple[PlaceFile, RunClock]:
+    """The run's clock, and where it continues: never before the latest time in the journal, however the computer's
+    clock was set meanwhile."""
+    last = RunClock(*site.clock, speedup=site.market.speedup)
+    steady = SteadyClock.of_run(folder.path, -math.inf if state.spec is None else last.wall(state.now))
+    now = steady.time()
+    if state.spec is None:
+        site = msgspec.structs.replace(site, clock=(provider.start or now, now))
+    elif site.market.speedup != 1 and not state.leases:
+        site = msgspec.structs.replace(site, clock=(max(state.now, state.started_at), now))
+    steady.share(folder.path)
+    return site, RunClock(*site.clock, speedup=site.market.speedup, steady=steady)
 
 
 def _sweep(folder: RunFolder, open_segments: Collection[SegmentId], *, over: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoestring.backends.registry import find_place
-from shoestring.errors import SpecError, StorageError
+from shoestring.errors import DamagedFile, SpecError, StorageError
 from shoestring.runs.cli_context import CliContext, cli_context
 from shoestring.runs.folder import RunFolder, home, run_folder
 from shoestring.runs.launch import begin, conclude
@@ -73,7 +73,7 @@ def read_submission(folder: RunFolder) -> Submission | None:
     """The submission; None for a run that was started without the service."""
     try:
         return read_json(folder.path / FILE, Submission)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, DamagedFile):
         return None
 
 

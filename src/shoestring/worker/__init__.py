@@ -8,6 +8,7 @@ process share the work:
     player       runs the user's function or command; saves and stops at the next step when it is time
 
 A trial that is trained by several workers together is a gang: one player process per rank on this machine.
+Nothing that any of them starts outlives the segment (`containment`).
 
 Nothing here queries the controller: losing it costs no step, and no more money than was prepaid.
 """

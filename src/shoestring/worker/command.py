@@ -19,6 +19,7 @@ from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import ReportError, TrialHost
 from shoestring.worker.arguments import ProgramFiles, fill
+from shoestring.worker.containment import SEGMENT, dying_with, kill_all, of_segment
 from shoestring.worker.process_identity import family
 from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line, value_as_text
 from shoestring.worker.run_function import FunctionOutcome, died_of, never_reported
@@ -50,6 +51,7 @@ class CommandRun:
         fractions: Sequence[float] = (),
         log: IO[bytes],
         own_group: bool,
+        lock: int | None = None,
     ) -> None:
         self._host = host
         self._files = files
@@ -63,6 +65,8 @@ class CommandRun:
         self._log = log
         self._own_group = own_group
         """Does the program get a process group of its own? In a worker it belongs to the worker's, and ends with it."""
+        self._lock = lock
+        """The segment's. The program holds it as well: an attempt is not over while it runs."""
         self._names: set[str] = set()
         self._warnings: list[str] = []
         self._last_error_line = b""
@@ -79,14 +83,17 @@ class CommandRun:
         try:
             self._files.create(self._config)
             arguments = fill(command, self._config, self._files.provided(environment))
+            mark = {SEGMENT: str(self._files.folder)} if self._own_group else {}
             program = subprocess.Popen(
                 arguments,
                 cwd=folder,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, **mark},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=self._own_group,
+                pass_fds=() if self._lock is None else (self._lock,),
+                preexec_fn=dying_with(os.getpid()),
             )
         except OSError as error:
             return FunctionOutcome("failed", self._step, _cannot_start(command[0], folder, error))
@@ -119,7 +126,7 @@ class CommandRun:
                     read_any = True
                     self._log.write(chunk)
                     *whole, rest = (unfinished[stream] + chunk).split(b"\n")
-                    unfinished[stream] = rest[-LONGEST_LINE:]
+                    unfinished[stream] = rest[: LONGEST_LINE + 1]  # the rest of a line that is too long is not kept
                     self._read_lines(whole, stream is program.stderr)
                 self._log.flush()
                 self._read_reports()
@@ -153,6 +160,8 @@ class CommandRun:
             file.seek(self._reports_read)
             text = file.read()
         whole = text.rfind(b"\n") + 1
+        if not whole and len(text) > LONGEST_LINE:
+            whole = len(text)  # too long for a report, and said to be: it must not be read again and again
         self._reports_read += whole
         for line in text[:whole].splitlines():
             self._handle_line(line)
@@ -231,6 +240,7 @@ class CommandRun:
                 os.killpg(program.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 pass  # all of them have ended
+            kill_all(lambda: of_segment(self._files.folder))
         elif program.poll() is None:
             program.kill()
         program.wait()

@@ -1,4 +1,4 @@
-"""When a segment must save and stop, and when it is killed: decided by the supervisor alone, by the wall clock.
+"""When a segment must save and stop, and when it is killed: decided by the supervisor alone, by the clock of the run.
 
 Three things force a segment to end: its lease (prepaid time over, machine preempted, or a halt that was not obeyed),
 its own time limit, and a controller without a heartbeat for `deadman_s`, after which no process would collect the
@@ -7,10 +7,10 @@ results and the machine is released.
 
 from __future__ import annotations
 
-import os
 from typing import Literal, NamedTuple
 
 from shoestring.kernel.types import SegmentCause
+from shoestring.worker.heartbeat import Heartbeat
 from shoestring.worker.task import Control, Task
 
 
@@ -30,16 +30,16 @@ class SegmentLimits:
     def __init__(self, task: Task, started: float) -> None:
         self._limit_at = None if task.time_limit_s is None else started + task.time_limit_s
         self._limit_s = task.time_limit_s or 0.0
-        self._heartbeat = task.heartbeat
+        self._heartbeat = Heartbeat(task.heartbeat)
         self._deadman_s = task.deadman_s
-        self._beat = started
+        self._silence_s = 0.0
 
     def verdict(self, now: float, control: Control) -> Verdict:
         if now >= control.kill_at():
             return Verdict("kill", "lost", _why_killed(control, now))
         if self._limit_at is not None and now >= self._limit_at:
             return Verdict("kill", "overran", f"still running after its time limit of {self._limit_s:.3g} s")
-        silence = now - self._last_beat()
+        self._silence_s = silence = self._heartbeat.silence_s()
         if silence >= 2 * self._deadman_s:
             return Verdict("kill", "lost", f"no controller for {silence:.0f} s, and it did not stop", gives_back=True)
         if silence >= self._deadman_s:
@@ -48,17 +48,10 @@ class SegmentLimits:
 
     def quiet_s(self, now: float, control: Control) -> float:
         """For how long the verdict cannot change, with the same control file and heartbeat."""
-        moments = [control.kill_at(), control.leave_at(), self._beat + self._deadman_s]
+        moments = [control.kill_at(), control.leave_at(), now + self._deadman_s - self._silence_s]
         if self._limit_at is not None:
             moments.append(self._limit_at)
         return min((moment - now for moment in moments if moment > now), default=60.0)
-
-    def _last_beat(self) -> float:
-        try:
-            self._beat = max(self._beat, os.stat(self._heartbeat).st_mtime)
-        except OSError:
-            pass  # no run folder, no controller: the silence counts from the last heartbeat seen
-        return self._beat
 
 
 def _why_killed(control: Control, now: float) -> str:

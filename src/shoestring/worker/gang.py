@@ -17,6 +17,8 @@ from typing import NoReturn
 
 import msgspec
 
+from shoestring.worker.cgroup import enter_cgroup
+from shoestring.worker.containment import adopt_orphans, end_children
 from shoestring.worker.outbox import Ended, Outbox
 from shoestring.worker.player import rank_folder, run_rank
 from shoestring.worker.ranks import free_port
@@ -28,10 +30,14 @@ _OUTCOME_FILE = "ended.json"
 
 
 class Gang:
-    def __init__(self, task: Task, folder: Path, outbox: Outbox) -> None:
+    def __init__(self, task: Task, folder: Path, outbox: Outbox, lock: int, cgroup: Path | None) -> None:
         self._task = msgspec.structs.replace(task, master_port=task.master_port or free_port())
         self._folder = folder
         self._outbox = outbox
+        self._lock = lock
+        """The segment's, which user code holds as long as any of it runs."""
+        self._cgroup = cgroup
+        """For all user code, if it could be made."""
         self._alive: dict[int, int] = {}
         """Rank -> process."""
         self._failed: dict[int, FunctionOutcome] = {}
@@ -108,10 +114,15 @@ class Gang:
     def _run_rank(self, rank: int) -> NoReturn:
         code = 1
         try:
-            outcome = run_rank(self._task, self._folder, self._outbox, rank)
+            if self._cgroup is not None:
+                enter_cgroup(self._cgroup)
+            adopt_orphans()
+            os.set_inheritable(self._lock, True)
+            outcome = run_rank(self._task, self._folder, self._outbox, rank, self._lock)
+            end_children()  # before its end is known, and the trial may be started elsewhere
             # Another rank may have caused rank 0's failure: they are reported together.
             if self._reports_end(rank) and (outcome.cause != "failed" or self._task.workers == 1):
-                wall = time.time()
+                wall = self._outbox.now()
                 self._outbox.write(Ended(wall=wall, step=outcome.step, cause=outcome.cause, detail=outcome.detail))
             else:
                 write_json(self._outcome_file(rank), outcome)

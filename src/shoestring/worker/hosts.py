@@ -13,6 +13,7 @@ from pathlib import Path
 
 from shoestring.kernel.types import CheckpointRef, JobId, Metrics, SegmentId
 from shoestring.storage.checkpoints.directory import CheckpointStore
+from shoestring.worker.containment import end_children
 from shoestring.worker.outbox import Outbox, Saved
 from shoestring.worker.task import Inbox, Task
 
@@ -64,7 +65,7 @@ class WorkerHost:
 
     def leaving(self) -> bool:
         _end_if_orphaned(self._supervisor)
-        return self._must_leave or time.time() >= self._inbox.read().leave_at()
+        return self._must_leave or self._outbox.now() >= self._inbox.read().leave_at()
 
     def save_due(self, step: int) -> bool:
         if step == self._saved_step:
@@ -90,7 +91,7 @@ class WorkerHost:
         requested = self._inbox.read().saves_asked
         ref = self._keeper.put(step, folder)
         now = time.monotonic()
-        self._outbox.write(Saved(wall=time.time(), step=step, ref=ref, took_s=now - began))
+        self._outbox.write(Saved(wall=self._outbox.now(), step=step, ref=ref, took_s=now - began))
         self._keeper.thin_out()
         self._saved_step, self._saved_at, self._saves_made = step, now, requested
         self._saves += 1
@@ -128,6 +129,7 @@ class FollowerHost:
 
 def _end_if_orphaned(supervisor: int) -> None:
     if os.getppid() != supervisor:
+        end_children()
         os.killpg(os.getpgrp(), signal.SIGKILL)  # no supervisor is left to end us on time
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from shoestring.kernel.types import CheckpointRef, Metrics, SegmentCause
+from shoestring.worker.steady_clock import SteadyClock
 
 
 class OutboxLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -69,6 +69,9 @@ class GaveBack(OutboxLine, frozen=True, kw_only=True, tag="gave_back"):
     detail: str
 
 
+LONGEST_DETAIL = 2000
+"""Characters. The text of an exception may be a whole data set."""
+_CHUNK_BYTES = 1 << 20
 AnyLine = Started | Reported | SnapshotLine | Saved | Unsaved | GaveBack | Ended
 _decode = msgspec.json.Decoder(AnyLine).decode
 _encode = msgspec.json.Encoder().encode
@@ -77,12 +80,16 @@ _encode = msgspec.json.Encoder().encode
 class Outbox:
     """The writing end. Several processes may write: appends of one line do not mix."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: SteadyClock | None = None) -> None:
+        self.now = (clock or SteadyClock.begin()).time
+        """The time of the run, which its lines are marked with."""
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         size = os.fstat(self._fd).st_size
         self._torn = size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"
 
     def write(self, line: AnyLine) -> None:
+        if isinstance(line, Ended | Unsaved) and len(line.detail) > LONGEST_DETAIL:
+            line = msgspec.structs.replace(line, detail=line.detail[:LONGEST_DETAIL] + "...")
         text = _encode(line) + b"\n"
         if self._torn:
             text, self._torn = b"\n" + text, False
@@ -90,12 +97,14 @@ class Outbox:
         if written != len(text):
             self._torn = True
             raise OSError(28, "No space left on device")
+        if isinstance(line, Saved | Ended):
+            os.fsync(self._fd)  # a finished trial, and a checkpoint, survive a power cut
 
     def report(self, step: int, metrics: Metrics) -> None:
-        self.write(Reported(wall=time.time(), step=step, metrics=_encodable(metrics)))
+        self.write(Reported(wall=self.now(), step=step, metrics=_encodable(metrics)))
 
     def snapshot(self, step: int, fraction: float, metrics: Metrics) -> None:
-        self.write(SnapshotLine(wall=time.time(), step=step, fraction=fraction, metrics=_encodable(metrics)))
+        self.write(SnapshotLine(wall=self.now(), step=step, fraction=fraction, metrics=_encodable(metrics)))
 
 
 def _encodable(metrics: Metrics) -> dict[str, float | str]:
@@ -116,10 +125,14 @@ class Tail:
                 self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return
-        while chunk := os.pread(self._fd, 1 << 20, self._offset):
+        size = _CHUNK_BYTES
+        while chunk := os.pread(self._fd, size, self._offset):
             whole = chunk.rfind(b"\n") + 1
+            if not whole and len(chunk) < size:
+                return  # not finished yet
             if not whole:
-                return
+                size *= 2  # a line longer than a chunk: on to its end
+                continue
             self._offset += whole
             for text in chunk[:whole].splitlines():
                 try:

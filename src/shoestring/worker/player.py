@@ -6,7 +6,6 @@ import fcntl
 import io
 import os
 import sys
-import time
 from pathlib import Path
 
 from shoestring.errors import CheckpointMissing
@@ -20,7 +19,7 @@ from shoestring.worker.run_function import FunctionOutcome, run_function
 from shoestring.worker.task import LOG, Task
 
 
-def run_rank(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOutcome:
+def run_rank(task: Task, folder: Path, outbox: Outbox, rank: int, lock: int) -> FunctionOutcome:
     """Run the task's user code as this rank until it ends. Called with SIGTERM blocked."""
     os.environ.update(rank_variables(task, rank))
     store = DirectoryStore(Path(task.store))
@@ -31,12 +30,13 @@ def run_rank(task: Task, folder: Path, outbox: Outbox, rank: int) -> FunctionOut
         checkpoint = _restore(task, folder, store)
     except CheckpointMissing as error:
         if task.resume_from is not None:
-            outbox.write(Unsaved(wall=time.time(), ref=task.resume_from, detail=str(error)))
+            outbox.write(Unsaved(wall=outbox.now(), ref=task.resume_from, detail=str(error)))
         return FunctionOutcome("lost", 0, f"its checkpoint cannot be used: {error}")
     if rank == task.first_rank:
-        outbox.write(Started(wall=time.time()))
-    runner = _run_command if task.function is None else _run_function
-    return runner(task, folder, host, checkpoint, rank)
+        outbox.write(Started(wall=outbox.now()))
+    if task.function is None:
+        return _run_command(task, folder, host, checkpoint, rank, lock)
+    return _run_function(task, host, checkpoint, rank)
 
 
 def rank_folder(task: Task, folder: Path, rank: int) -> Path:
@@ -56,7 +56,7 @@ def _restore(task: Task, folder: Path, store: CheckpointStore) -> Path | None:
     return path
 
 
-def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
+def _run_function(task: Task, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
     os.chdir(task.folder)
     sys.argv[:] = task.argv or [(task.function or "").rpartition(":")[0]]
     for stream in (sys.stdout, sys.stderr):
@@ -84,7 +84,9 @@ def _run_function(task: Task, _folder: Path, host: TrialHost, checkpoint: Path |
     return run_function(function, trial, metric, until_exit=task.until_exit, log=sys.stderr.write)
 
 
-def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int) -> FunctionOutcome:
+def _run_command(
+    task: Task, folder: Path, host: TrialHost, checkpoint: Path | None, rank: int, lock: int
+) -> FunctionOutcome:
     from shoestring.worker.arguments import ProgramFiles  # most trials are functions
     from shoestring.worker.command import CommandRun
 
@@ -101,6 +103,7 @@ def _run_command(task: Task, folder: Path, host: TrialHost, checkpoint: Path | N
             fractions=task.fractions,
             log=log,
             own_group=False,
+            lock=lock,
         )
         environment = files.environment(
             task.config,

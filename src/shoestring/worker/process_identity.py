@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 _HAS_PROC = Path("/proc/self/stat").exists()
+_HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
 def birth(pid: int) -> str | None:
@@ -24,6 +26,11 @@ def birth(pid: int) -> str | None:
 
 def family(pid: int) -> list[int]:
     """The process and all its descendants, whatever process groups they are in."""
+    if _HAS_CHILDREN:
+        found = [pid]
+        for member in found:
+            found.extend(_children(member))
+        return found
     children: dict[int, list[int]] = {}
     for process, parent in _parents():
         children.setdefault(parent, []).append(process)
@@ -31,6 +38,31 @@ def family(pid: int) -> list[int]:
     for member in found:
         found.extend(children.get(member, ()))
     return found
+
+
+def group(leader: int) -> list[int]:
+    """The processes of a process group."""
+    if not _HAS_PROC:
+        lines = (line.split() for line in _ps("-A", "-o", "pid=,pgid=").splitlines())
+        return [int(process) for process, number in lines if int(number) == leader]
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getpgid(int(name)) == leader:
+                found.append(int(name))
+        except (ProcessLookupError, PermissionError):
+            continue  # it has just ended
+    return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    """Of all its threads. The list in /proc may leave out some while others end, and is never empty for that."""
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return  # it has just ended
 
 
 def _parents() -> Iterator[tuple[int, int]]:

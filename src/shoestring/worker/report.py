@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 from shoestring.errors import SpecError
 from shoestring.kernel.types import Metrics
-from shoestring.trial import ReportError, as_number, as_step
+from shoestring.trial import LARGEST_REPORT_BYTES, ReportError, as_number, as_step, check_size
 from shoestring.worker.subsampling import smaller_fraction
 
 REPORTS = "SHOESTRING_REPORTS"
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = 2 * LARGEST_REPORT_BYTES
+"""A report may be printed with more blanks and digits than it has when it is stored."""
 
 
 class ReportedStep(NamedTuple):
@@ -54,8 +55,11 @@ def parse_line(
     whatever their names. One with texts in it is not: it may be a line of a log, or the program's result.
     """
     text = line.strip()
-    if not text.startswith(b"{") or len(text) > LONGEST_LINE:
+    if not text.startswith(b"{"):
         return None
+    if len(text) > LONGEST_LINE:
+        begins = text[:40].decode(errors="replace")
+        raise ReportError(f"a line of more than {LONGEST_LINE / 1e6:.0f} MB is too long for a report: {begins}...")
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
@@ -73,6 +77,7 @@ def parse_line(
     metrics = {name: number for name, value in fields.items() if (number := _number(name, value, metric)) is not None}
     if not metrics:
         raise ReportError(f"the report of step {step} holds no number")
+    check_size(metrics)
     return ReportedStep(step, metrics) if smaller is None else ReportedSnapshot(step, smaller, metrics)
 
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from shoestring.errors import DamagedFile
 from shoestring.kernel.types import CheckpointRef, Config, JobId, SegmentId
+from shoestring.storage.checkpoints.folder_copy import sync_folder
 
 TASK, CONTROL, OUTBOX, PID, LOCK, LOG = "task.json", "control.json", "out.jsonl", "pid.json", "lock", "log.txt"
 
@@ -113,7 +117,8 @@ class Inbox:
             return self._control
         mark = (stat.st_ino, stat.st_mtime_ns)
         if mark != self._seen:
-            self._control = read_json(Path(self._path), Control)
+            with suppress(DamagedFile):  # the orders before it hold until the controller has written it again
+                self._control = read_json(Path(self._path), Control)
             self._seen = mark
         return self._control
 
@@ -122,11 +127,39 @@ T = TypeVar("T")
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    return msgspec.json.decode(path.read_bytes(), type=kind)
+    """FileNotFoundError if there is none, DamagedFile if it is empty or holds something else."""
+    content = path.read_bytes()
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
+        what = f"is not what was written to it: {error}" if content.strip(b"\0") else "is empty"
+        raise DamagedFile(f"{path} {what}", hint="restore it from a copy, or start the run afresh (--fresh)") from error
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replace the file as a whole: a reader sees the old content or the new, never half of it."""
+    """Replace the file as a whole: a reader sees the old content or the new, never half of it, also after a power cut.
+
+    Without the first fsync some file systems store the new name before the content, which leaves an empty file; without
+    the second the file may be missing although something was done because of it.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(msgspec.json.encode(value))
+    with open(fresh, "wb", buffering=0) as file:
+        file.write(msgspec.json.encode(value))
+        os.fsync(file.fileno())
     os.replace(fresh, path)
+    sync_folder(path.parent)
+
+
+def set_aside(path: Path, damage: DamagedFile) -> None:
+    """Keep a damaged file under another name, and say so: what it held is made anew."""
+    aside = path.with_name(f"{path.name}.damaged")
+    os.replace(path, aside)
+    sys.stderr.write(f"warning: {damage}; it is kept as {aside.name} and made anew from the journal\n")
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder; its name survives a power cut as what is written into it does."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)

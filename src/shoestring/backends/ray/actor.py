@@ -7,12 +7,13 @@ GPUs in Ray, and shows others whether it still runs: it ends when the supervisor
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from shoestring.errors import need
+from shoestring.host.process import WorkerProcess
+from shoestring.worker.containment import SEGMENT
 from shoestring.worker.task import LOG
 
 _THREADS = "OMP_NUM_THREADS"
@@ -23,6 +24,7 @@ class SegmentHost:
 
     def __init__(self) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
+        self._folder = Path()
 
     def run(self, folder: str, threads: str | None) -> None:
         """Run the segment in this folder, once: a second call, by a restarted controller, does nothing. Nor does a
@@ -36,6 +38,8 @@ class SegmentHost:
         environment = {name: value for name, value in os.environ.items() if name != _THREADS}
         if threads is not None:
             environment[_THREADS] = threads
+        environment[SEGMENT] = folder
+        self._folder = Path(folder)
         with (Path(folder) / LOG).open("ab") as log:
             self._worker = subprocess.Popen(
                 [sys.executable, "-P", "-m", "shoestring.worker", folder],
@@ -51,7 +55,4 @@ class SegmentHost:
     def end(self) -> None:
         """Kill the supervisor and everything it started."""
         if self._worker is not None and self._worker.poll() is None:
-            try:
-                os.killpg(self._worker.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            WorkerProcess(self._folder, self._worker).kill()

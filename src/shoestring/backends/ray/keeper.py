@@ -20,7 +20,9 @@ from pathlib import Path
 import msgspec
 
 from shoestring.errors import BackendError
+from shoestring.worker.heartbeat import Heartbeat
 from shoestring.worker.process_identity import birth
+from shoestring.worker.steady_clock import SteadyClock
 from shoestring.worker.task import LOCK, LOG, PID, read_json, write_json
 
 KEEP = "keep.json"
@@ -64,8 +66,9 @@ def keep(folder: Path) -> None:
     keep = read_json(folder / KEEP, Keep)
     with (folder / LOG).open("ab") as log:
         kept = subprocess.Popen(keep.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    began = time.time()
-    while kept.poll() is None and not _is_over(folder, began):
+    heartbeat = Heartbeat(keep.heartbeat)
+    clock = SteadyClock.of_run(Path(keep.heartbeat).parent)
+    while kept.poll() is None and not _is_over(folder, heartbeat, clock):
         time.sleep(_LOOK_EVERY_S)
     end_session(os.getpid())
     clear_up(keep)
@@ -77,17 +80,12 @@ def clear_up(keep: Keep) -> None:
         shutil.rmtree(keep.scratch, ignore_errors=True)
 
 
-def _is_over(folder: Path, began: float) -> bool:
+def _is_over(folder: Path, heartbeat: Heartbeat, clock: SteadyClock) -> bool:
     try:
         keep = read_json(folder / KEEP, Keep)
     except FileNotFoundError:
         return True
-    now = time.time()
-    try:
-        last_beat = os.stat(keep.heartbeat).st_mtime
-    except OSError:
-        last_beat = began
-    return now >= keep.end_at or now - max(last_beat, began) >= keep.silence_s
+    return clock.time() >= keep.end_at or heartbeat.silence_s() >= keep.silence_s
 
 
 def end_session(leader: int, *, kept_in: Path | None = None) -> None:

@@ -8,6 +8,7 @@ restarted controller, finds the folder locked.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from weakref import WeakSet
 
@@ -67,6 +68,9 @@ class RayWorkers:
         worker = RayWorker(folder, task, self._nodes)
         self._workers.add(worker)
         return worker
+
+    def end_leftovers(self, segments: Path, running: Collection[Path]) -> None:
+        """Each node ends what is left on its machine."""
 
     def update(self) -> None:
         for worker in list(self._workers):

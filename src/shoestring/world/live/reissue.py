@@ -19,6 +19,7 @@ class PendingOrders:
         self.leases: dict[LeaseId, dict[type, d.Decision]] = {}
         """Open leases: the latest order of each kind."""
         self.granted_at: dict[LeaseId, float] = {}
+        self.notices: dict[LeaseId, e.RevocationNoticed] = {}
         self.segments: dict[SegmentId, dict[type, d.Decision]] = {}
         self.drops: list[d.DropCheckpoint] = []
         self.background_tasks: dict[str, d.Think] = {}
@@ -32,9 +33,12 @@ class PendingOrders:
         match event:
             case e.LeaseGranted(lease=lease, at=at) if lease in self.leases:
                 self.granted_at[lease] = at
+            case e.RevocationNoticed(lease=lease) if lease in self.leases:
+                self.notices[lease] = event
             case e.LeaseDenied(lease=lease) | e.LeaseEnded(lease=lease):
                 self.leases.pop(lease, None)
                 self.granted_at.pop(lease, None)
+                self.notices.pop(lease, None)
                 self.timers = {name: timer for name, timer in self.timers.items() if timer.about != lease}
             case e.SegmentEnded(segment=segment):
                 self.segments.pop(segment, None)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from shoestring.errors import DamagedFile
 from shoestring.kernel.events import Event, UserAsked, Wish
+from shoestring.worker.steady_clock import SteadyClock
 from shoestring.worker.task import read_json, write_json
 from shoestring.world.live.clock import RunClock
 
@@ -32,7 +34,9 @@ def post_request(
     """Leave a request for the controller of this run, in any process, now or later."""
     folder = run_dir / "asked"
     folder.mkdir(parents=True, exist_ok=True)
-    request = _RequestFile(wish=wish, wall=time.time(), budget_usd=budget_usd, deadline_s=deadline_s)
+    request = _RequestFile(
+        wish=wish, wall=SteadyClock.of_run(run_dir).time(), budget_usd=budget_usd, deadline_s=deadline_s
+    )
     write_json(folder / f"{uuid.uuid4().hex}.json", request)
 
 
@@ -80,7 +84,7 @@ class UserRequests:
     def _read(self, path: Path) -> UserAsked | None:
         try:
             request = read_json(path, _RequestFile)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, DamagedFile):
             return None  # not a file of ours
-        at = self._clock.at(request.wall)
+        at = min(self._clock.at(request.wall), self._clock.now())  # from a computer whose clock is ahead
         return UserAsked(at=at, wish=request.wish, budget_usd=request.budget_usd, deadline_s=request.deadline_s)

@@ -34,6 +34,14 @@ class Forgetful(Protocol):
     def recall(self, request: d.RequestLease, granted_at: float) -> None: ...
 
 
+@runtime_checkable
+class Mendable(Protocol):
+    """A backend with records of its own, which may be damaged, and which is therefore given its open leases on a
+    restart."""
+
+    def mend(self, request: d.RequestLease, granted_at: float, notice: e.RevocationNoticed | None) -> None: ...
+
+
 class LiveWorld:
     def __init__(
         self,
@@ -78,6 +86,9 @@ class LiveWorld:
         if isinstance(self.backend, Forgetful):
             for lease, granted_at in pending.granted_at.items():
                 self.backend.recall(pending.prepaid(lease), granted_at)
+        if isinstance(self.backend, Mendable):
+            for lease, granted_at in pending.granted_at.items():
+                self.backend.mend(pending.prepaid(lease), granted_at, pending.notices.get(lease))
         for order in pending.orders():
             self.carry_out(order)
         for lease in self.backend.inventory():
@@ -155,7 +166,7 @@ class LiveWorld:
     def _until_next_timer_s(self) -> float:
         if not self._heap:
             return _LONGEST_NAP_S
-        return max(0.0, self.clock.wall(self._heap[0][0]) - time.time())
+        return max(0.0, self.clock.wall(self._heap[0][0]) - self.clock.wall_now())
 
     def _act(self, decision: d.Decision) -> None:
         self._orders[type(decision)](decision)
