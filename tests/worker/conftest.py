@@ -28,6 +28,7 @@ class WorkerRun:
         self.user_folder.mkdir()
         self.control = Control(end_by=time.time() + 2 * PATIENCE_S)
         self.process = None
+        self.environment = {}
 
     def next_segment(self):
         """The next start is another segment."""
@@ -60,6 +61,7 @@ class WorkerRun:
                 [sys.executable, "-P", "-m", "shoestring.worker", str(self.folder)],
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.environment},
                 start_new_session=True,
             )
 

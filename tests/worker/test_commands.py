@@ -121,6 +121,35 @@ def test_a_malformed_report_is_a_warning_not_a_failure(run):
     assert outcome.detail == "2 reports not understood, the first: step='two' is not a whole number from 0 up"
 
 
+def test_a_report_line_that_is_too_long_is_said_to_be_and_those_after_it_are_read(run):
+    outcome = run(
+        """
+        print('{"step": 1, "loss": 0.5, "text": "' + "x" * 5_000_000 + '"}')
+        print('{"step": 3, "loss": 0.25}')
+        """
+    )
+    assert outcome.cause == "reached"
+    assert run.host.reports == [(3, {"loss": 0.25})]
+    assert outcome.detail == (
+        "1 report not understood, the first: a line of more than 2 MB is too long for a report: "
+        """{"step": 1, "loss": 0.5, "text": "xxxxxx..."""
+    )
+
+
+def test_a_report_file_whose_line_does_not_end_is_read_on(run):
+    outcome = run(
+        """
+        import os, time
+        with open(os.environ["SHOESTRING_REPORTS"], "a") as reports:
+            reports.write("{" + "x" * 3_000_000)
+            reports.flush()
+            time.sleep(0.3)
+            print('\\n{"step": 3, "loss": 0.25}', file=reports)
+        """
+    )
+    assert (outcome.cause, run.host.reports) == ("reached", [(3, {"loss": 0.25})])
+
+
 def test_parameters_are_passed_as_arguments_environment_and_file(run):
     outcome = run(
         """

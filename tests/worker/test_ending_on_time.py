@@ -4,12 +4,16 @@ Times are several times as long on a computer with several times as much to do. 
 has begun; only then does its time run out.
 """
 
+import os
 import time
+
+import pytest
 
 import shoestring.testing.user_code as user_code
 from shoestring.testing.slowness import PATIENCE_S, slowness
 from shoestring.worker.outbox import Ended, GaveBack, Reported
 from shoestring.worker.task import Control
+from tests.storm.fake_clock import JUMPS_S, FakeClock
 
 TRAIN, HUNG = f"{user_code.__file__}:train", f"{user_code.__file__}:hung"
 
@@ -101,6 +105,38 @@ def test_with_heartbeats_the_trial_keeps_running(worker):
         worker.heartbeat.touch()
         time.sleep(0.05)
     assert worker.ended().cause == "reached"
+
+
+def test_heartbeats_count_whatever_time_the_clock_of_the_controller_shows(worker):
+    deadman_s = 0.6 * slowness()
+    worker.start(function=TRAIN, config={"step_s": deadman_s / 30}, until_step=50, deadman_s=deadman_s)
+    wrong = time.time() - 3600
+    while worker.process.poll() is None:
+        wrong -= 1
+        os.utime(worker.heartbeat, (wrong, wrong))
+        time.sleep(0.05)
+    assert worker.ended().cause == "reached"
+
+
+@pytest.mark.parametrize("jump", JUMPS_S)
+def test_prepaid_time_does_not_move_with_the_clock_of_the_computer(worker, tmp_path, jump):
+    clock = FakeClock(tmp_path / "clock")
+    worker.environment = clock.environment()
+    begun(worker, function=HUNG)
+    clock.jump(jump)
+    began = time.monotonic()
+    _, ended = ends_in(worker, 0.5)
+    assert (ended.cause, ended.detail) == ("lost", "the machine's prepaid time was over")
+    assert 0.4 <= time.monotonic() - began < 0.5 + 10 * slowness()
+
+
+def test_prepaid_time_passes_while_the_computer_sleeps(worker, tmp_path):
+    clock = FakeClock(tmp_path / "clock")
+    worker.environment = clock.environment()
+    begun(worker, function=HUNG)
+    clock.sleep(3 * PATIENCE_S)
+    worker.process.wait(PATIENCE_S)
+    assert worker.ended().detail == "the machine's prepaid time was over"
 
 
 def test_user_code_does_not_outlive_a_killed_supervisor(worker):

@@ -16,7 +16,8 @@ from shoestring.errors import DamagedFile, PermanentError
 from shoestring.kernel.decisions import ExtendLease, RequestLease
 from shoestring.kernel.events import Event, RevocationNoticed
 from shoestring.kernel.types import Denial, EndCause, LeaseId, Offer
-from shoestring.worker.task import make_folder, read_json, set_aside, write_json
+from shoestring.storage.checkpoints.folder_copy import make_folder
+from shoestring.worker.task import read_json, set_aside, write_json
 from shoestring.world.live.clock import RunClock
 
 _RECORD = "lease.json"

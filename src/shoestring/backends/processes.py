@@ -26,8 +26,9 @@ from shoestring.errors import DamagedFile
 from shoestring.kernel.decisions import ExtendLease, PlanSaves, RequestLease, StartSegment
 from shoestring.kernel.events import Event, RevocationNoticed
 from shoestring.kernel.types import EndCause, LeaseId, SegmentId
+from shoestring.storage.checkpoints.folder_copy import make_folder
 from shoestring.worker.ranks import free_port
-from shoestring.worker.task import CONTROL, TASK, Control, Task, make_folder, read_json, set_aside
+from shoestring.worker.task import CONTROL, TASK, Control, Task, read_json, set_aside
 
 _LEAST_GRACE_S = 0.5
 _BEAT_EVERY_S = 1.0

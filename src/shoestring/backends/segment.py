@@ -18,8 +18,9 @@ from shoestring.kernel.events import (
     SnapshotReported,
 )
 from shoestring.kernel.types import LeaseId, SegmentId
+from shoestring.storage.checkpoints.folder_copy import make_folder
 from shoestring.worker.outbox import AnyLine, Ended, GaveBack, Reported, Saved, SnapshotLine, Started, Tail, Unsaved
-from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, make_folder, read_json, write_json
+from shoestring.worker.task import CONTROL, OUTBOX, TASK, Control, Task, read_json, write_json
 from shoestring.world.live.clock import RunClock
 
 

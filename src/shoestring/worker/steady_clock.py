@@ -1,8 +1,8 @@
 """The time of a run: wall time when it started, and from then on a clock that only goes forward and counts sleep.
 
 The wall clock of a computer may be set: by a person, by NTP after a reboot, by a hypervisor. Bills, deadlines and the
-end of prepaid time must not move with it. So all processes of a run on one computer share a fixed point (`clock.json` in
-the run's folder) and count from it. A computer that has booted since, or another one, takes a fixed point of its own.
+end of prepaid time must not move with it. So all processes of a run on one computer share a fixed point (`clock.json`
+in the run's folder) and count from it. A computer that has booted since, or another one, takes one of its own.
 """
 
 from __future__ import annotations

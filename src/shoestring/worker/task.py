@@ -155,11 +155,3 @@ def set_aside(path: Path, damage: DamagedFile) -> None:
     aside = path.with_name(f"{path.name}.damaged")
     os.replace(path, aside)
     sys.stderr.write(f"warning: {damage}; it is kept as {aside.name} and made anew from the journal\n")
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder; its name survives a power cut as what is written into it does."""
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)

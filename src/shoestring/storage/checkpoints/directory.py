@@ -23,7 +23,15 @@ from typing import Protocol
 
 from shoestring.errors import CheckpointMissing, StorageError
 from shoestring.kernel.types import CheckpointRef, JobId, SegmentId
-from shoestring.storage.checkpoints.folder_copy import Damaged, Manifest, copy_in, copy_out, stats, sync_folder
+from shoestring.storage.checkpoints.folder_copy import (
+    Damaged,
+    Manifest,
+    copy_in,
+    copy_out,
+    make_folder,
+    stats,
+    sync_folder,
+)
 
 STALE_S = 3600.0
 """What was not written to for this long is a leftover, unless a lock decides it."""
@@ -66,6 +74,7 @@ class DirectoryStore:
         partial = self.root / ".partial" / f"{uuid.uuid4().hex}@{_this_host()}"
         lock = None
         try:
+            make_folder(self.root)
             partial.mkdir(parents=True)
             lock = _locked(partial)
             manifest = copy_in(source, partial / "files")

@@ -127,6 +127,14 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder; its name survives a power cut as what is written into it does."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
 def stats(path: Path) -> Iterator[os.stat_result]:
     """Of a folder and everything in it. Files that another process removes meanwhile are left out."""
     for folder, _, names in os.walk(path):
