@@ -67,7 +67,8 @@ def _lost(study: Study, steps: int) -> Iterator[str]:
     for number, job in study.state.jobs.items():
         if job.status not in ("finished", "pruned", "paused"):
             yield f"lost: {number} is {job.status}"
-        if sorted(reported[number]) != list(range(1, len(reported[number]) + 1)):
+        whole = steps if job.status == "finished" else len(reported[number])
+        if sorted(reported[number]) != list(range(1, whole + 1)):
             yield f"lost: {number} reported the steps {sorted(reported[number])}"
 
 

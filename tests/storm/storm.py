@@ -31,6 +31,8 @@ def storm(case: Case, store: Path, twin: Study, signals: int, *, until: float = 
     """`until`: on `time.monotonic`, when to stop sending signals."""
     rng = random.Random(f"{case}")
     run, outcome = Run(case, store), Outcome(case)
+    run.drive()
+    until_ready(run)  # its own clock begins with it
     while outcome.signals < signals and time.monotonic() < until:
         run.drive()
         if rng.random() < 0.8:

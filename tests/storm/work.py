@@ -89,7 +89,7 @@ def main():
             (folder / "state").write_text(json.dumps((step, state)))
             print(json.dumps({"saved": folder.name, "step": step}), flush=True)
         if told:
-            return
+            sys.exit(128 + signal.SIGTERM)  # it is not done
 
 
 if __name__ == "__main__":
