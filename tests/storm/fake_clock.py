@@ -15,7 +15,7 @@ class FakeClock:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._off_s = 0.0
-        self.slept_s = 0.0
+        self.slept_s = self.longest_sleep_s = 0.0
         self._began = time.monotonic()
         self._write()
 
@@ -27,6 +27,7 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         """The computer was suspended for so long."""
         self.slept_s += seconds
+        self.longest_sleep_s = max(self.longest_sleep_s, seconds)
         self._write()
 
     def passed_s(self) -> float:
