@@ -88,7 +88,7 @@ def test_a_start_outside_the_price_file_is_refused_with_its_times(prompt: Prompt
     )
     text = (prompt.folder / study).read_text().replace("prices: modern", "kind: modern, start: 2025-03-11")
     prompt.write("other.yaml", text)
-    refused(prompt("simulate", study), "market: start is unknown")
+    refused(prompt("simulate", study), "market: start has no meaning")
 
 
 def test_a_model_of_the_prices_before_the_start_is_no_hindsight(prompt: Prompt) -> None:

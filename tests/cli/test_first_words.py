@@ -141,7 +141,9 @@ if __name__ == "__main__":
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
 def test_ctrl_c_while_the_command_is_still_being_loaded_shows_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    # a shell's background job ignores SIGINT, and so would what it starts
+    heeded = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    (tmp_path / "click.py").write_text(f"import os, signal\n{heeded}\nos.kill(os.getpid(), signal.SIGINT)\n")
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from shoestring.cli import main; main(['--help'])"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
