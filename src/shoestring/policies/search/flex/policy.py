@@ -116,10 +116,10 @@ class Flex:
                 yield d.PauseJob(job=job_id, why=f"paused: {len(chosen)} others are predicted to end better")
         for place, (job_id, slots) in enumerate(chosen.items()):
             job = state.jobs[job_id]
-            width = min(slots, _power_of_two(state, resources.slots - _slots_in_use(state)))
-            if job.status != "paused" or job.segment is not None or not width:
+            if job.status != "paused" or job.segment is not None:  # first: most of them run, and counting slots is slow
                 continue
-            if resources.steps(speeds.step_s(job_id, width), switching=True) >= 1:
+            width = min(slots, _power_of_two(state, resources.slots - _slots_in_use(state)))
+            if width and resources.steps(speeds.step_s(job_id, width), switching=True) >= 1:
                 why = f"resumed: finalist {place + 1} of {len(chosen)} by predicted final value"
                 yield d.RunJob(job=job_id, until_step=max_steps, slots=width, why=why)
 
