@@ -94,6 +94,8 @@ def draft(seed: int, attempt: int = 0) -> Draft:
     work_s, slice_s = _work(rng, deadline_s, machines, trials)
     cheapest, widest = min(x.on_demand_usd_per_hour for x in listings), max(x.slots for x in listings)
     hours = min(machines * deadline_s, trials * work_s) / 3600 + machines / 60
+    # Work that is lost is done again, until the deadline.
+    most_per_hour = MOST_PREEMPTIONS / (min(machines, trials) * deadline_s / 3600)
     fields: dict[str, Any] = {
         "name": "fuzz",
         "kind": "bag" if mix.recipe == "given" else "study",
@@ -115,8 +117,8 @@ def draft(seed: int, attempt: int = 0) -> Draft:
         spec=NO_SPEC,
         seed=rng.randrange(1000),
         traces=traces,
-        revoked_per_hour=min(rng.choice((0.0, 0.0, 0.02, 0.3, 3.0, _rarely(rng, 30.0, 1.0))), MOST_PREEMPTIONS / hours),
-        shocks_per_hour=min(rng.choice((0.0, 0.0, 1.0)), MOST_PREEMPTIONS / hours),
+        revoked_per_hour=min(rng.choice((0.0, 0.0, 0.02, 0.3, 3.0, _rarely(rng, 30.0, 1.0))), most_per_hour),
+        shocks_per_hour=min(rng.choice((0.0, 0.0, 1.0)), most_per_hour),
         denial_share=_rarely(rng, 1.0, rng.choice((0.0, 0.0, 0.02, 0.3, _rarely(rng, 0.9, 0.1)))),
         provision_s=_mostly_below(rng, deadline_s / 20, rng.choice((0.0, 40.0, 40.0, 300.0, 1000.0))),
         base_step_s=work_s / max_steps,

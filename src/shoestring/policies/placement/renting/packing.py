@@ -66,14 +66,19 @@ def _open_to(state: RunView, job: Job) -> Iterator[Lease]:
 
 
 def _least_room(leases: Iterable[Lease], slots: int) -> Lease | None:
-    """The fullest machine that still fits, to empty the others."""
+    """The fullest machine that still fits, to empty the others: one with work on it before an empty one. Else a trial
+    that is moved so that its machine can be released would be started there again, and moved again."""
     best: Lease | None = None
     for lease in leases:
-        if lease.free_slots == slots:
+        if lease.free_slots == slots and lease.segments:
             return lease
-        if lease.free_slots > slots and (best is None or lease.free_slots < best.free_slots):
+        if lease.free_slots >= slots and (best is None or _room(lease) < _room(best)):
             best = lease
     return best
+
+
+def _room(lease: Lease) -> tuple[bool, int]:
+    return not lease.segments, lease.free_slots
 
 
 def _spread(leases: list[Lease], slots: int, worker: int) -> Packing | None:
