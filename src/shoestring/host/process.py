@@ -105,6 +105,8 @@ class WorkerProcess:
         """Kill the worker and everything it started, and wait until all of it is dead."""
         if self._ours is not None and self._ours.poll() == 0 and not self._locked():
             return  # it has killed all it started, and no other worker has the segment
+        if (supervisor := self._supervisor()) is not None:
+            os.kill(supervisor, signal.SIGSTOP)  # else it might report that its user code failed, as it is killed first
         signed_in = self.signed_in
         if signed_in is not None and signed_in.cgroup is not None:
             end_cgroup(Path(signed_in.cgroup))
@@ -119,14 +121,18 @@ class WorkerProcess:
     def _processes(self) -> set[int]:
         """All that can be found of the worker now."""
         found = set(of_segment(self._folder))
-        if self._ours is not None and self._ours.poll() is None:
-            found.update(family(self._ours.pid))
-        signed_in = self.signed_in
-        if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
-            found.update(family(signed_in.pid), group(signed_in.pid))
+        if (supervisor := self._supervisor()) is not None:
+            found.update(family(supervisor), group(supervisor))
         if not found and self._locked():
             found.update(holding(self._folder / LOCK))
         return found
+
+    def _supervisor(self) -> int | None:
+        """Its process, while that runs."""
+        signed_in = self.signed_in
+        if signed_in is not None and birth(signed_in.pid) == signed_in.birth:
+            return signed_in.pid
+        return self._ours.pid if self._ours is not None and self._ours.poll() is None else None
 
     def _locked(self) -> bool:
         """Does user code still run after its supervisor? It shares the lock."""
