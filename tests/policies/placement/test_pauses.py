@@ -35,17 +35,18 @@ def pauses(run: Story, denials: int) -> list[float]:
     return found
 
 
-def test_each_denial_in_a_row_doubles_the_pause_up_to_an_hour() -> None:
-    found = pauses(story(spec=replace(SPEC, deadline_s=10 * 86400.0)), 9)
-    assert found[:6] == [60.0, 120.0, 240.0, 480.0, 960.0, 1920.0]
-    assert found[6:] == [MOST_RETRY_AFTER_S, MOST_RETRY_AFTER_S, MOST_RETRY_AFTER_S]
+def test_each_denial_in_a_row_doubles_the_pause_to_ten_minutes_and_hours_of_denials_to_an_hour() -> None:
+    found = pauses(story(spec=replace(SPEC, deadline_s=30 * 86400.0)), 125)
+    assert found[:6] == [60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
+    assert found[29] == 30 * 30.0
+    assert found[119:] == [MOST_RETRY_AFTER_S] * 6
 
 
 def test_near_the_deadline_pauses_are_a_part_of_the_time_left() -> None:
     run = story()
     for late in (9000.0, 8000.0, 7000.0, 6000.0, 4000.0):
         deny(run, SPEC.deadline_s - late)
-    assert rests_until(run.view, SPOT) == SPEC.deadline_s - 4000.0 + 960.0
+    assert rests_until(run.view, SPOT) == SPEC.deadline_s - 4000.0 + 600.0
     deny(run, SPEC.deadline_s - 2000.0)
     assert rests_until(run.view, SPOT) == SPEC.deadline_s - 2000.0 + 500.0
     deny(run, SPEC.deadline_s - 300.0)

@@ -14,6 +14,10 @@ from shoestring.policies.placement.renting.assign import RETRY
 
 RETRY_AFTER_S = 60.0
 """How long an offer is not requested again after a denial. Twice as long after each further one in a row."""
+LONG_RETRY_AFTER_S = 600.0
+LONGER_EACH_TIME_S = 30.0
+"""Doubling ends at ten minutes; a denial for hours on end adds half a minute each time. With pauses that double up to an
+hour `slack` paid 4 % more for the studies of benchmarks.placement, on the recordings for choosing."""
 MOST_RETRY_AFTER_S = 3600.0
 MOST_RETRY_AFTER_PER_OFFER_S = 300.0
 """The longest pause: an hour, or longer with many offers, for they are tried in turn, one in five minutes."""
@@ -84,7 +88,8 @@ _IN_WORDS = {
 
 def _pause_s(state: RunView, setback: Setback) -> float:
     doubled = RETRY_AFTER_S * 2 ** min(setback.rounds - 1, 16)
-    return _at_most(state, setback.at, doubled)
+    pause_s = min(doubled, max(LONG_RETRY_AFTER_S, LONGER_EACH_TIME_S * setback.rounds))
+    return _at_most(state, setback.at, pause_s)
 
 
 def _at_most(state: RunView, since: float, pause_s: float) -> float:
