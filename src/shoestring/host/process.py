@@ -119,10 +119,10 @@ class WorkerProcess:
             self._ours.wait()
 
     def _processes(self) -> set[int]:
-        """All that can be found of the worker now."""
-        found = set(of_segment(self._folder))
+        """What can be found of the worker now, the nearest first: called until nothing is found."""
         if (supervisor := self._supervisor()) is not None:
-            found.update(family(supervisor), group(supervisor))
+            return {*family(supervisor), *group(supervisor)}
+        found = set(of_segment(self._folder))
         if not found and self._locked():
             found.update(holding(self._folder / LOCK))
         return found
