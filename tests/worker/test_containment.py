@@ -89,7 +89,7 @@ def test_nothing_outlives_a_supervisor_and_a_player_that_are_killed_together(wor
 
 def test_not_even_a_process_that_hides_outlives_its_segment_where_cgroups_may_be_used(worker, started):
     """No environment, no open files, no parent of ours, a session of its own."""
-    if (cgroup := make_cgroup(f"shoestring-test-{os.getpid()}")) is None:
+    if (cgroup := make_cgroup()) is None:
         pytest.skip("this user may make no cgroup here")
     remove_cgroup(cgroup)
     found = started()
@@ -98,3 +98,18 @@ def test_not_even_a_process_that_hides_outlives_its_segment_where_cgroups_may_be
     assert birth(found["hidden"])
     WorkerProcess(worker.folder).kill()
     assert gone(found["hidden"])
+
+
+def test_the_empty_cgroup_of_a_killed_supervisor_is_removed_by_the_next(started):
+    if (cgroup := make_cgroup()) is None:
+        pytest.skip("this user may make no cgroup here")
+    ended = os.fork()
+    if not ended:
+        os._exit(0)
+    os.waitpid(ended, 0)
+    abandoned = cgroup.with_name(f"shoestring-{ended}-0")
+    abandoned.mkdir()
+    started()
+    assert not abandoned.exists()
+    assert cgroup.exists(), "its supervisor is alive"
+    remove_cgroup(cgroup)

@@ -14,20 +14,36 @@ from pathlib import Path
 _DYING_S = 5.0
 
 
-def make_cgroup(name: str) -> Path | None:
+_PREFIX = "shoestring-"
+
+
+def make_cgroup() -> Path | None:
     """A new cgroup in that of this process; None where that is not possible or not allowed."""
     try:
         within = _own_cgroup()
         if within is None:
             return None
-        folder = within / name
+        folder = within / f"{_PREFIX}{os.getpid()}-{time.time_ns():x}"
         folder.mkdir()
+        _remove_abandoned(within)
     except OSError:
         return None
     if (folder / "cgroup.kill").exists():  # since Linux 5.14
         return folder
     remove_cgroup(folder)
     return None
+
+
+def _remove_abandoned(within: Path) -> None:
+    """Those whose supervisor was killed, once they are empty."""
+    for name in os.listdir(within):
+        if name.startswith(_PREFIX):
+            try:
+                os.kill(int(name.split("-")[1]), 0)
+            except ProcessLookupError:
+                remove_cgroup(within / name)
+            except (PermissionError, ValueError):
+                continue
 
 
 def enter_cgroup(folder: Path) -> None:

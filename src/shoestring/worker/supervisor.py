@@ -12,7 +12,6 @@ import select
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -58,7 +57,7 @@ def supervise(folder: Path) -> None:
         os.setpgid(0, 0)  # started by hand: the group killed at the end must be our own
     os.environ[SEGMENT] = str(folder)
     adopt_orphans()
-    cgroup = make_cgroup(f"shoestring-{os.getpid()}-{time.time_ns():x}")
+    cgroup = make_cgroup()
     signature = {"pid": os.getpid(), "birth": birth(os.getpid()), "cgroup": None if cgroup is None else str(cgroup)}
     write_json(folder / PID, signature)
     Supervisor(folder, task, lock, cgroup).run()
