@@ -20,6 +20,11 @@ def test_a_random_study_has_no_finding(seed: int) -> None:
     assert study(seed).findings == []
 
 
+@pytest.mark.parametrize("seed", [559, 841])
+def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -> None:
+    assert study(seed).findings == []
+
+
 @dataclass(frozen=True)
 class Hasty(World):
     """Workers that leave a minute before their time is over, of which placement knows nothing."""

@@ -57,6 +57,8 @@ WATCH_ONE = "slack:"
 """The timer of a machine whose trial has little slack."""
 MOST_UNWATCHED_S = 1800.0
 """Prices move slowly: whether a move would pay is checked this often."""
+BEHIND_SHARE = 0.002
+"""Of the deadline: so far behind its schedule `uniform_progress` may be before it looks again, a minute at least."""
 UNTIMED_UNWATCHED_SHARE = 0.02
 """As a share of the deadline: how soon to look again while no step has been timed."""
 UNTIMED_SPARE_SHARE = 0.15
@@ -121,8 +123,8 @@ class Slack:
     def _look_within_s(self, context: SlackContext) -> float:
         """While a trial waits for a spot machine: half of the time after which it needs an on-demand one."""
         state, trial_slack = context.state, slack_of(context, most_urgent(context))
-        if self.rule == "uniform_progress":
-            return LOOK_S  # by its schedule it may need one at any time
+        if self.rule == "uniform_progress":  # by its schedule it may need one at any time
+            return max(LOOK_S, BEHIND_SHARE * state.spec.deadline_s)
         if trial_slack is None:
             spare_s = state.deadline_at - state.now - UNTIMED_SPARE_SHARE * state.spec.deadline_s
         else:
