@@ -99,7 +99,7 @@ def test_a_machine_ends_with_availability_and_none_is_granted_until_it_returns()
     # that finds a machine.
     tried = [520.0, *(event.at for event in others)]
     assert [later - earlier for earlier, later in pairwise(tried)] == [65.0, 125.0, 245.0, 485.0]
-    assert events_of(entries, e.LeaseGranted)[1].at == tried[-1] + 960.0 + 40.0
+    assert events_of(entries, e.LeaseGranted)[1].at == tried[-1] + 600.0 + 40.0
     assert state.jobs["j0"].status == "finished"
 
 

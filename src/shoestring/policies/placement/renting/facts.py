@@ -16,8 +16,8 @@ RETRY_AFTER_S = 60.0
 """How long an offer is not requested again after a denial. Twice as long after each further one in a row."""
 LONG_RETRY_AFTER_S = 600.0
 LONGER_EACH_TIME_S = 30.0
-"""Doubling ends at ten minutes; a denial for hours on end adds half a minute each time. With pauses that double up to an
-hour `slack` paid 4 % more for the studies of benchmarks.placement, on the recordings for choosing."""
+"""Doubling ends at ten minutes; a denial for hours on end adds half a minute each time. With pauses that double up to
+an hour `slack` paid 4 % more for the studies of benchmarks.placement, on the recordings for choosing."""
 MOST_RETRY_AFTER_S = 3600.0
 MOST_RETRY_AFTER_PER_OFFER_S = 300.0
 """The longest pause: an hour, or longer with many offers, for they are tried in turn, one in five minutes."""
