@@ -1,4 +1,4 @@
-"""Nothing that a segment starts outlives it, whoever of its processes is killed, and however it was started."""
+"""Nothing that a segment starts outlives it, whichever of its processes is killed, and however it was started."""
 
 import contextlib
 import os
