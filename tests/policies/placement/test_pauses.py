@@ -107,17 +107,23 @@ def test_an_offer_whose_requests_failed_is_tried_with_one_machine_before_more_ar
     assert [x.offer for x in decided if isinstance(x, d.RequestLease)] == [SPOT]
 
 
+STUDY = {
+    "space": {"x": ss.uniform(0.0, 1.0)},
+    "minimize": "loss",
+    "trials": 4,
+    "max_steps": 3,
+    "recipe": "random",
+    "budget": 5,
+    "market": {"kind": "modern", "denial_share": 1.0},
+}
+"""On a market that denies every spot request."""
+
+
 @pytest.mark.parametrize("placement", ["cheapest", "slack", "cheapest_step", "refund_seeking", "greedy"])
 def test_where_no_spot_machine_is_to_be_had_on_demand_ones_are_rented_after_few_requests(placement: str) -> None:
     study = ss.simulate(
-        space={"x": ss.uniform(0.0, 1.0)},
-        minimize="loss",
-        trials=4,
-        max_steps=3,
-        recipe="random",
-        budget=5,
+        **STUDY,
         deadline="8h",
-        market={"kind": "modern", "denial_share": 1.0},
         options={"placement": placement},
     )
     assert study.status == "completed"
@@ -127,15 +133,9 @@ def test_where_no_spot_machine_is_to_be_had_on_demand_ones_are_rented_after_few_
 def test_a_market_that_denies_everything_for_a_month_gets_few_requests() -> None:
     """It used to be one in five seconds for each machine."""
     study = ss.simulate(
-        space={"x": ss.uniform(0.0, 1.0)},
-        minimize="loss",
-        trials=4,
-        max_steps=3,
-        recipe="random",
-        budget=5,
+        **STUDY,
         deadline="30d",
         machines=ss.machines("aws", spot=True, names=["m5.large"]),
-        market={"kind": "modern", "denial_share": 1.0},
     )
     assert study.status == "deadline_reached"
     offers = len(study.spec.listings)
