@@ -123,11 +123,19 @@ def test_an_invalid_partition_name_is_refused(place):
 
 def test_the_default_or_the_named_partition_is_used(answers):
     answers("sinfo", NODES)
-    assert find_place("slurm").check() == Nodes(2, 8)
-    assert find_place("slurm:cloud").check() == Nodes(2, 3)
+    assert find_place("slurm").check()[:2] == (2, 8)
+    assert find_place("slurm:cloud").check()[:2] == (2, 3)
     with pytest.raises(SpecError, match="no partition 'clod'") as caught:
         find_place("slurm:clod").check()
     assert "cloud" in caught.value.hint
+
+
+def test_nodes_are_known_by_their_features_and_without_a_named_partition_by_any_partition(answers):
+    answers("sinfo", NODES)
+    every = find_place("slurm").check().labels
+    assert every == {"big": Nodes(1, 8), "steady": Nodes(2, 8), "all": Nodes(1, 8), "cloud": Nodes(2, 3)}
+    of_cloud = find_place("slurm:cloud").check().labels
+    assert of_cloud == {"c5.large": Nodes(1, 3), "us-east-1a": Nodes(1, 3), "cloud": Nodes(2, 3)}
 
 
 def test_slurm_is_not_installed(monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from shoestring.backends.drawn_machines import as_drawn
+from shoestring.backends.on_market import on_market
 from shoestring.backends.processes import ProcessBackend
 from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.backends.ray.keeper import Keep
@@ -24,7 +24,7 @@ def on_started_nodes(rig):
 def on_cluster(rig, cluster, nodes=None):
     """As `RayPlace.open`; `nodes` to look at what it does."""
     nodes = nodes or JoinedNodes(rig.site.run_dir, cluster.address)
-    machines = as_drawn(RayNodes(nodes, rig.clock), rig.provider, rig.site)
+    machines = on_market(RayNodes(nodes, rig.clock), rig.provider, rig.site)
     return ProcessBackend(rig.site, machines, RayWorkers(nodes), rig.provider)
 
 

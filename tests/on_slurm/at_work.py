@@ -2,10 +2,10 @@
 
 import time
 
-from shoestring.backends.drawn_machines import as_drawn
 from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.hosted_machines import HostedMachines
 from shoestring.backends.hosted_worker import HostedWorkers
+from shoestring.backends.on_market import on_market
 from shoestring.backends.processes import ProcessBackend
 from shoestring.backends.slurm.jobs import SlurmJobs
 from shoestring.testing.backend_rig import START, ObservedEvents, Rig, ScriptedProvider
@@ -18,7 +18,7 @@ def on_slurm(rig, partition=None):
     site = rig.site
     post = FolderPost(site)
     jobs = SlurmJobs(site.run_dir, post, partition)
-    machines = as_drawn(HostedMachines(jobs, post, site.clock), rig.provider, site, grants=False)
+    machines = on_market(HostedMachines(jobs, post, site.clock), rig.provider, site, grants=False)
     return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), rig.provider)
 
 

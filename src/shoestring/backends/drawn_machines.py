@@ -15,7 +15,6 @@ import msgspec
 
 from shoestring.backends.lease_record import NEVER, LeaseRecord
 from shoestring.backends.machines import MachineSource, Notice, Sighting
-from shoestring.backends.site import Site
 from shoestring.errors import DamagedFile
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import Denial, LeaseId, Offer
@@ -51,16 +50,6 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     answered_at: float
     notice_at: float = NEVER
     gone_at: float = NEVER
-
-
-def as_drawn(
-    machines: MachineSource, market: object, site: Site, *, grants: bool = True, outlives: bool = True
-) -> MachineSource:
-    """The same machines, granted and preempted as the market draws it, if it draws anything. `outlives`: they outlive
-    this process, so what was drawn is stored."""
-    if not isinstance(market, DrawingMarket):
-        return machines
-    return DrawnMachines(machines, market, site.clock, site.leases if outlives else None, grants=grants)
 
 
 class DrawnMachines:

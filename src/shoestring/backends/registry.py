@@ -7,9 +7,10 @@ object a class that makes a `BackendPlace`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shoestring.errors import SpecError
@@ -38,6 +39,8 @@ class Nodes(NamedTuple):
     number: int
     slots: int
     """Of its smallest node."""
+    labels: Mapping[str, Nodes] = MappingProxyType({})
+    """Names by which some of its nodes can be requested, such as the features of Slurm, and the size of each part."""
 
 
 class BackendPlace(Protocol):

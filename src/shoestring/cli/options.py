@@ -31,7 +31,11 @@ _OF_ALL_RUNS = (
     ),
     click.option("--seed", type=int, help="Random seed of the search and the simulated market."),
     click.option("--max-machines", type=int, help="The most machines rented at the same time, those on notice aside."),
-    click.option("--market", metavar="MARKET", help="Spot market: modern, auction, preemptible, or a price file."),
+    click.option(
+        "--market",
+        metavar="MARKET",
+        help="modern, auction, preemptible or a price file: simulated. nodes.toml: nodes you have, at real prices.",
+    ),
     click.option("--provider", metavar="NAME", help="Cloud provider: aws or gcp."),
     click.option("--machines", metavar="NAMES", help="Instance types, separated by commas."),
     click.option("--zones", metavar="NAMES", help="Availability zones, separated by commas."),

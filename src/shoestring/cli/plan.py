@@ -145,6 +145,7 @@ def _rests_on(request: RunRequest, workload: Workload) -> dict[str, str]:
     from shoestring.world.sim.workload import CurveTable
 
     known = {"prices": f"those of {request.market.prices}", "free": "this machine is free of charge"}
+    known["own"] = "as given; preemptions of spot nodes are simulated"
     synthetic = f"list prices are real; spot prices and preemptions are synthetic ({request.market.kind})"
     prices = known.get(request.market.kind, synthetic)
     bag = earlier_bag(request)

@@ -56,6 +56,7 @@ def _look_up_prices(study: Study) -> None:
     if study.folder is None or not study.state.leases:
         return
     try:
-        study.state.feed = read_site(study.folder).market.open(study.spec.deadline_s).feed
+        market = read_site(study.folder).market
+        study.state.feed = market.open_recorded(study.folder.path, study.spec.deadline_s).feed
     except ShoestringError:
         pass  # a price file that was moved: only billed cost is shown

@@ -21,6 +21,8 @@ class PricedMarket:
         """When runs begin. Earlier prices are history: what a policy may know from the first moment on."""
         self.book = book
         """The whole market, future included: for the world and for tests, never for a policy."""
+        self.labels: dict[Offer, str] = {}
+        """How a cluster knows the nodes of an offer, where the user has said so."""
         self._by_offer = {listing.offer: listing for listing in self.listings}
 
     @classmethod

@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 
 from shoestring.kernel.types import THIS_MACHINE
+from shoestring.market.own import OwnMarket
 from shoestring.runs.cli_context import CliContext
+from shoestring.runs.own_table import own_table
 from shoestring.specs.request import RunRequest
 from shoestring.units import show_duration
 
@@ -20,7 +22,10 @@ def remarks(request: RunRequest, context: CliContext) -> Iterator[str]:
     """Sentences for people, before anything is rented."""
     if request.market.kind == "free":
         return
-    yield _played_by(request)
+    if isinstance(request.provider, OwnMarket):
+        yield from own_table(request.provider)
+    else:
+        yield _played_by(request)
     if request.spec.code.function and context.loading_since is not None and not context.studies:
         yield from _slow_start(time.monotonic() - context.loading_since, request.market.speedup)
 

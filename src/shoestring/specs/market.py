@@ -9,15 +9,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from shoestring.backends.price_watch import read_price, recorded_prices
 from shoestring.errors import SpecError
 from shoestring.kernel.types import THIS_MACHINE, Fact, Listing
 from shoestring.market.catalog import catalog
+from shoestring.market.own import NodeType, OwnMarket
 from shoestring.market.priced import PricedMarket
 from shoestring.market.simulated.provider import SimulatedProvider
+from shoestring.specs.own_nodes import NODE_FILES, read_nodes
+from shoestring.specs.read_file import load_spec_file
 from shoestring.units import parse_moment, show_duration
 from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
@@ -25,7 +30,7 @@ DAY_S = 86400.0
 _LONGEST_DAYS = {"modern": 3650.0, "auction": 365.0}
 """Prices are made before a run starts, all of them: within seconds for so many days."""
 SYNTHETIC = ("modern", "auction", "preemptible")
-Kind = Literal["free", "modern", "auction", "preemptible", "prices"]
+Kind = Literal["free", "modern", "auction", "preemptible", "prices", "own"]
 
 
 class Machines(Fact, frozen=True, kw_only=True):
@@ -59,7 +64,8 @@ class Market(Fact, frozen=True, kw_only=True):
 
     kind: Kind = "free"
     """free: own machines, free of charge · modern, auction: synthetic prices · preemptible: fixed prices, and machines
-    are preempted after a day at most · prices: replayed from a file."""
+    are preempted after a day at most · prices: replayed from a file · own: machines of the user's own at their real
+    prices, where nothing is simulated."""
     prices: str | None = None
     machines: Machines | None = None
     zones: tuple[str, ...] = ()
@@ -70,6 +76,8 @@ class Market(Fact, frozen=True, kw_only=True):
     seed: int = 0
     knobs: dict[str, float] = {}
     """Other arguments of the simulated provider: interruptions_per_hour, denial_share, provision_s, start, ..."""
+    nodes: tuple[NodeType, ...] = ()
+    """For kind own: see `specs.own_nodes`."""
     speedup: float = 1.0
     """Market seconds per real second: 900 makes a market hour pass in four seconds."""
 
@@ -91,6 +99,8 @@ class Market(Fact, frozen=True, kw_only=True):
                 return SimulatedProvider.auction(self._listings(), seed=self.seed, days=days, **self.knobs)
             case "preemptible":
                 return SimulatedProvider.preemptible(self._listings(), seed=self.seed, days=days, **self.knobs)
+            case "own":
+                return self._own().simulated(self.seed)
             case "prices":
                 return SimulatedProvider.from_prices(
                     self.prices or "",
@@ -105,7 +115,20 @@ class Market(Fact, frozen=True, kw_only=True):
         """The market of a live run. Nothing is drawn for machines of the user's own: what happens to them is seen."""
         if self.kind == "free":
             return PricedMarket.own(self.slots or os.cpu_count() or 1, self.free_machine)
-        return self.open(deadline_s)
+        return self._own() if self.kind == "own" else self.open(deadline_s)
+
+    def open_recorded(self, run_dir: Path, deadline_s: float = 0.0) -> PricedMarket:
+        """The market of a run that is only looked at: prices of the user's own machines are those it has recorded."""
+        if self.kind != "own":
+            return self.open(deadline_s)
+        recorded = recorded_prices(run_dir)
+        market = OwnMarket(self.nodes, [node.usd_per_hour or node.list_usd_per_hour for node in self.nodes])
+        for offer, points in recorded.items():
+            market.book.begin_with(offer, sorted(points), [points[at] for at in sorted(points)])
+        return market
+
+    def _own(self) -> OwnMarket:
+        return OwnMarket(self.nodes, [read_price(node)[-1].usd_per_hour for node in self.nodes])
 
     def listings(self, provider: PricedMarket) -> tuple[Listing, ...]:
         """The offers of the market that the run may rent."""
@@ -146,8 +169,10 @@ _KNOBS = {
     "preemptible": ("price_share", "denial_share", "provision_s"),
     "prices": ("interruptions_per_hour", "denial_share", "provision_s", "max_gap_s", "start"),
     "free": (),
+    "own": (),
 }
-_OPTIONS = ("kind", "prices", "provider", "machines", "zones", "slots", "seed", "speedup")
+OWN_OPTIONS = ("kind", "nodes", "folder", "seed", "speedup")
+_OPTIONS = ("kind", "nodes", "prices", "provider", "machines", "zones", "slots", "seed", "speedup")
 
 
 def make_market(requested: object, **more: object) -> Market:
@@ -165,8 +190,10 @@ def make_market(requested: object, **more: object) -> Market:
             f"market={requested!r} is not a market", hint="use 'modern', 'auction' or the path of a price file"
         )
     options |= {name: value for name, value in more.items() if value is not None}
+    if isinstance(options.get("kind"), str | os.PathLike):
+        options |= _node_file(options["kind"])
     kind, prices = _kind(options)
-    known = (*_OPTIONS, *_KNOBS[kind])
+    known = OWN_OPTIONS if kind == "own" else (*_OPTIONS, *_KNOBS[kind])
     if unknown := [str(name) for name in options if name not in known]:
         if having := [other for other in _KNOBS if unknown[0] in _KNOBS[other]]:
             raise SpecError(
@@ -184,9 +211,22 @@ def make_market(requested: object, **more: object) -> Market:
         zones=tuple(map(str, as_values(options.get("zones", ()), "zones"))),
         slots=None if options.get("slots") is None else as_whole(options["slots"], "slots"),
         seed=as_whole(options.get("seed", 0), "seed"),
+        nodes=read_nodes(options["nodes"], options.get("folder", "")) if kind == "own" else (),
         knobs={name: _knob(name, options[name]) for name in _KNOBS[kind] if name in options},
         speedup=speedup,
     )
+
+
+def _node_file(path: str | os.PathLike[str]) -> dict[str, object]:
+    """The options in a file that describes the user's own nodes; none if it is no such file."""
+    if not os.fspath(path).endswith(NODE_FILES):
+        return {}
+    fields = load_spec_file(path)
+    if "nodes" not in fields:
+        raise SpecError(
+            f"market: {os.fspath(path)} describes no nodes", hint="it needs a list of them, nodes, each with a label"
+        )
+    return {**fields, "kind": "own", "folder": os.path.dirname(os.path.abspath(path))}
 
 
 def _knob(name: str, value: object) -> float:
@@ -197,6 +237,12 @@ def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
     kind, prices = options.get("kind"), options.get("prices")
     if kind in (*SYNTHETIC, "free"):
         return kind, None
+    if kind == "own" or (kind is None and "nodes" in options):
+        if not options.get("nodes"):
+            raise SpecError(
+                "market: own names no nodes", hint="list them under nodes, or give the path of a file that does"
+            )
+        return "own", None
     if kind in (None, "none", "local", "prices"):
         if prices is None and kind == "prices":
             raise SpecError("market: prices names no file", hint="give the path of a price file")
@@ -206,9 +252,8 @@ def _kind(options: Mapping[str, Any]) -> tuple[Kind, str | None]:
         return ("modern" if options.get("machines") or options.get("provider") else "free"), None
     if os.path.exists(kind) or os.path.splitext(kind)[1]:
         return "prices", os.fspath(kind)
-    raise SpecError(
-        f"market={kind!r} is unknown", hint=f"{did_you_mean(kind, SYNTHETIC)}; or give the path of a price file"
-    )
+    hint = f"{did_you_mean(kind, (*SYNTHETIC, 'own'))}; or give the path of a price file"
+    raise SpecError(f"market={kind!r} is unknown", hint=hint)
 
 
 def _chosen(options: Mapping[str, Any]) -> Machines | None:

@@ -29,6 +29,7 @@ from shoestring.specs.import_order import check_reached
 from shoestring.specs.job_table import with_table
 from shoestring.specs.machines import machine_names, resolve_machines
 from shoestring.specs.market import Market, make_market
+from shoestring.specs.own_nodes import on_cluster
 from shoestring.specs.rentable import check_rentable
 from shoestring.worker.loading import address_of
 
@@ -161,8 +162,12 @@ def _start_s(provider: PricedMarket) -> float:
 
 
 def _on_nodes(place: RunPlace, market: Market, given: dict[str, object]) -> Market:
-    """Check that the place is there. A cluster that is free of charge is used whole, unless the user limits it."""
+    """Check that the place is there. A cluster that is the user's own is used whole, unless the user limits it."""
     nodes = place.check()
+    if market.kind == "own":
+        own = on_cluster(market.nodes, place, nodes)
+        given.setdefault("max_machines", sum(node.count or 1 for node in own))
+        return msgspec.structs.replace(market, nodes=own)
     if nodes is None or market.kind != "free":
         return market
     given.setdefault("max_machines", nodes.number)

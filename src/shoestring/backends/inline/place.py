@@ -18,8 +18,8 @@ class InlinePlace(ThisComputerPlace):
     in_caller = True
 
     def open(self, address: str | None, site: Site, market: PricedMarket) -> Backend:  # noqa: ARG002
-        from shoestring.backends.drawn_machines import as_drawn
         from shoestring.backends.inline.backend import InlineBackend
         from shoestring.backends.machines import ThisComputer
+        from shoestring.backends.on_market import on_market
 
-        return InlineBackend(site, as_drawn(ThisComputer(), market, site, outlives=False), market)
+        return InlineBackend(site, on_market(ThisComputer(), market, site, outlives=False), market)

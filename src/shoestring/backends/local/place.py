@@ -20,9 +20,9 @@ class LocalPlace(ThisComputerPlace):
     least_slice_s: float | None = 4.0
 
     def open(self, address: str | None, site: Site, market: PricedMarket) -> Backend:  # noqa: ARG002
-        from shoestring.backends.drawn_machines import as_drawn
         from shoestring.backends.machines import ThisComputer
+        from shoestring.backends.on_market import on_market
         from shoestring.backends.orders import ProcessesHere
         from shoestring.backends.processes import ProcessBackend
 
-        return ProcessBackend(site, as_drawn(ThisComputer(), market, site), ProcessesHere(), market)
+        return ProcessBackend(site, on_market(ThisComputer(), market, site), ProcessesHere(), market)

@@ -54,7 +54,7 @@ class RayPlace:
         return address is not None
 
     def open(self, address: str | None, site: Site, market: PricedMarket) -> Backend:
-        from shoestring.backends.drawn_machines import as_drawn
+        from shoestring.backends.on_market import on_market
         from shoestring.backends.processes import ProcessBackend
         from shoestring.backends.ray.joined_nodes import JoinedNodes
         from shoestring.backends.ray.nodes import NodeSource, RayNodes
@@ -66,7 +66,7 @@ class RayPlace:
             nodes = StartedNodes(site.run_dir, deadman_s=site.deadman_s)
         else:
             nodes = JoinedNodes(site.run_dir, address)
-        machines = as_drawn(RayNodes(nodes, site.clock), market, site)
+        machines = on_market(RayNodes(nodes, site.clock), market, site)
         return ProcessBackend(site, machines, RayWorkers(nodes), market)
 
 

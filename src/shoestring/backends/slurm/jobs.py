@@ -19,9 +19,10 @@ import shlex
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -55,13 +56,20 @@ class SlurmJobs:
     """Between Slurm's SIGTERM and its SIGKILL: the default of `KillWait`."""
 
     def __init__(
-        self, run_dir: Path, post: FolderPost, partition: str | None = None, features: Iterable[str] = ()
+        self,
+        run_dir: Path,
+        post: FolderPost,
+        partition: str | None = None,
+        features: Iterable[str] = (),
+        labels: Mapping[Offer, str] = MappingProxyType({}),
     ) -> None:
-        """`features`: those of the cluster's nodes; a machine whose type or zone is among them is requested with it."""
+        """`features`: those of the cluster's nodes. A machine is requested by the feature or the partition that its
+        offer has as a label; else by those of its type, zone and kind that are features."""
         self._run_dir = run_dir
         self._post = post
         self._partition = partition
         self._features = frozenset(features)
+        self._labels = labels
         # All nodes see the run's folder under this path, so it identifies this run among all others on the cluster.
         mark = f"{zlib.crc32(str(self._run_dir).encode()):08x}"
         self.name = f"shoestring-{re.sub('[^A-Za-z0-9.-]', '-', self._run_dir.name)}-{mark}"
@@ -96,12 +104,19 @@ class SlurmJobs:
             name=self.name,
             comment=lease,
             folder=folder,
-            partition=self._partition,
+            partition=self._partition_of(record.request.offer),
             features=self._features_of(record.request.offer),
         )
         self._adopt(lease, number)
 
+    def _partition_of(self, offer: Offer) -> str | None:
+        label = self._labels.get(offer)
+        return self._partition if label is None or label in self._features else label
+
     def _features_of(self, offer: Offer) -> str:
+        if offer in self._labels:
+            label = self._labels[offer]
+            return label if label in self._features else ""
         kind = "spot" if offer.spot else "on-demand"
         return "&".join(word for word in (offer.machine, offer.zone, kind) if word in self._features)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from shoestring.backends.registry import Nodes
@@ -34,27 +35,38 @@ class SlurmPlace:
             )
 
     def check(self, address: str | None) -> Nodes:
-        """The size of the partition; the slots of a node are its cores."""
+        """The size of the partition; the slots of a node are its cores. Parts of it are known by their features; where
+        no partition is named, also each partition by its name."""
         nodes = _nodes(address)
-        return Nodes(len(nodes), min(node.cpus for node in nodes))
+        labels = {feature: [node for node in nodes if feature in node.features] for feature in _features(nodes)}
+        for node in slurm.nodes() if address is None else nodes:
+            labels.setdefault(node.partition, []).append(node)
+        return _size(nodes)._replace(labels={label: _size(labelled) for label, labelled in labels.items()})
 
     def survives_power_loss(self, address: str | None) -> bool:  # noqa: ARG002
         return True
 
     def open(self, address: str | None, site: Site, market: PricedMarket) -> Backend:
-        from shoestring.backends.drawn_machines import as_drawn
         from shoestring.backends.folder_post import FolderPost
         from shoestring.backends.hosted_machines import HostedMachines
         from shoestring.backends.hosted_worker import HostedWorkers
+        from shoestring.backends.on_market import on_market
         from shoestring.backends.processes import ProcessBackend
         from shoestring.backends.slurm.jobs import SlurmJobs
 
         post = FolderPost(site)
-        features = frozenset[str]().union(*(node.features for node in _nodes(address)))
-        jobs = SlurmJobs(site.run_dir, post, address, features)
+        jobs = SlurmJobs(site.run_dir, post, address, _features(_nodes(address)), market.labels)
         # Slurm decides when a lease starts: it waits in the queue, or for its node to be resumed.
-        machines = as_drawn(HostedMachines(jobs, post, site.clock), market, site, grants=False)
+        machines = on_market(HostedMachines(jobs, post, site.clock), market, site, grants=False)
         return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), market)
+
+
+def _features(nodes: Iterable[slurm.SlurmNode]) -> frozenset[str]:
+    return frozenset[str]().union(*(node.features for node in nodes))
+
+
+def _size(nodes: Sequence[slurm.SlurmNode]) -> Nodes:
+    return Nodes(len({node.name for node in nodes}), min(node.cpus for node in nodes))
 
 
 def _nodes(partition: str | None) -> list[slurm.SlurmNode]:

@@ -15,12 +15,12 @@ import sys
 import time
 from collections.abc import Collection
 
-from shoestring.backends.drawn_machines import as_drawn
 from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.hosted_machines import HostedMachines, OverLimit
 from shoestring.backends.hosted_worker import HostedWorkers
 from shoestring.backends.lease_record import LeaseRecord
 from shoestring.backends.machines import MachineEnd
+from shoestring.backends.on_market import on_market
 from shoestring.backends.processes import ProcessBackend
 from shoestring.backends.registry import Nodes
 from shoestring.backends.site import Site
@@ -53,7 +53,7 @@ class ShedPlace:
         post = FolderPost(site)
         machines = HostedMachines(Shed(post, _machines(address)), post, site.clock)
         return ProcessBackend(
-            site, as_drawn(machines, market, site, grants=False), HostedWorkers(site.run_dir, post), market
+            site, on_market(machines, market, site, grants=False), HostedWorkers(site.run_dir, post), market
         )
 
 
