@@ -77,7 +77,7 @@ class BudgetAndDeadline:
         worst = _worst_case(
             state.listings[lease.offer],
             lease.max_usd_per_hour,
-            started=lease.granted_at,
+            started=lease.granted_at if lease.billed_from is None else lease.billed_from,
             prices=state.history(lease.offer),
             now=now,
         )

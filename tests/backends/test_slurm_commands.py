@@ -1,6 +1,7 @@
 """Output of Slurm's commands on a real cluster, and how it is parsed."""
 
 import os
+from datetime import datetime
 
 import pytest
 
@@ -10,11 +11,11 @@ from shoestring.backends.slurm import commands as slurm
 from shoestring.errors import BackendError, PermanentError, SpecError, TransientError
 
 JOBS = """\
-5|RUNNING|c0|l8
-7|PENDING||l11
-1|CANCELLED|s0|l7
-6|NODE_FAIL|s0|l9
-9|COMPLETING|s1|l12
+5|RUNNING|c0|2026-11-16T06:45:08|l8
+7|PENDING||2026-11-16T09:00:00|l11
+1|CANCELLED|s0|2026-11-16T06:40:00|l7
+6|NODE_FAIL|s0|2026-11-16T06:41:00|l9
+9|COMPLETING|s1|2026-11-16T06:42:00|l12
 slurm_load_jobs error: Socket timed out on send/recv operation
 """
 NODES = """\
@@ -32,8 +33,9 @@ CLOUD_NODE = (
 
 def test_jobs_are_parsed_and_other_lines_are_skipped():
     jobs = slurm.read_jobs(JOBS)
-    assert jobs[0] == slurm.SlurmJob("5", "RUNNING", "c0", "l8")
-    assert jobs[1].node == ""
+    started_at = datetime(2026, 11, 16, 6, 45, 8).timestamp()
+    assert jobs[0] == slurm.SlurmJob("5", "RUNNING", "c0", started_at, "l8")
+    assert (jobs[1].node, jobs[1].started_at) == ("", None), "of a job that waits, Slurm shows a guess"
     assert [job.number for job in jobs if job.is_over] == ["1", "6"], "a job that is completing may still run"
 
 
@@ -162,6 +164,6 @@ def test_a_command_that_hangs_times_out(answers, monkeypatch, tmp_path):
 
 def test_environment_variables_that_change_the_output_are_removed(answers, monkeypatch, tmp_path):
     answers("squeue")
-    (tmp_path / "squeue").write_text('#!/bin/sh\necho "7|${SQUEUE_STATES-RUNNING}|s0|$LC_ALL"\n')
+    (tmp_path / "squeue").write_text('#!/bin/sh\necho "7|${SQUEUE_STATES-RUNNING}|s0|N/A|$LC_ALL"\n')
     monkeypatch.setitem(os.environ, "SQUEUE_STATES", "PENDING")
-    assert slurm.jobs("n") == [slurm.SlurmJob("7", "RUNNING", "s0", "C")]
+    assert slurm.jobs("n") == [slurm.SlurmJob("7", "RUNNING", "s0", None, "C")]

@@ -29,10 +29,10 @@ DONE = ("reached", "completed")
 class Controller:
     """The controller of a bag, which can be killed and restarted."""
 
-    def __init__(self, store, *, on, jobs, step_s):
+    def __init__(self, store, *, on, jobs, step_s, more=()):
         self.folder = RunFolder(store / "bag")
         self._command = [sys.executable, "-c", "from shoestring.cli import main; main()", "run", str(BAG)]
-        self._command += ["--store", str(store), "--on", on]
+        self._command += ["--store", str(store), "--on", on, *more]
         self._environment = {**os.environ, "JOBS": str(jobs), "STEP_S": str(step_s)}
         self._start()
 

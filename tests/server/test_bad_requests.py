@@ -64,6 +64,7 @@ def test_invalid_bodies_are_refused(shared: Serving, body: bytes) -> None:
         ({**GOOD, "recipe": "bake"}, "bake"),
         ({**GOOD, "budget": "lots"}, "budget"),
         ({**GOOD, "market": "/etc/passwd"}, "market|prices|passwd"),
+        ({**GOOD, "market": {"nodes": [{"label": "x", "spot": True, "price_command": "id"}]}}, "runs no price_command"),
         ({**GOOD, "over": {"x": list(range(1000)), "y": list(range(1000))}}, "more than 100,000 jobs"),
         ({**GOOD, "command": "true; touch pwned"}, "no program|without a shell"),
         ({**GOOD, "command": "true && touch pwned"}, "without a shell"),

@@ -14,6 +14,7 @@ from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.lease_record import LeaseRecord
 from shoestring.backends.machines import MachineEnd, Notice, Sighting
 from shoestring.errors import BackendError, PermanentError, TransientError
+from shoestring.host.messages import HostSignature
 from shoestring.kernel.types import LeaseId
 from shoestring.world.live.clock import RunClock
 
@@ -41,6 +42,11 @@ class HostProvider(Protocol):
 
     def update(self, open_leases: Collection[LeaseId]) -> bool:
         """Query the machines now and then, adopt those of open leases and end the others. True after a new answer."""
+        ...
+
+    def charged_from(self, lease: LeaseId, signed_wall: float) -> float | None:
+        """Wall time from which on its machine, whose host signed in at `signed_wall`, costs money; None while that is
+        not known: the lease is granted when it is."""
         ...
 
     def ended(self, lease: LeaseId) -> MachineEnd | None:
@@ -136,11 +142,21 @@ class HostedMachines:
         elif ended is not None and ended.cause == "lost" and lease in self._requested:
             self._note_failed_start(ended)
             del self._requested[lease]
+        granted_at, billed_from = (None, None) if signed is None else self._granted(lease, signed)
         self._seen[lease] = Sighting(
-            answered_at=None if signed is None else min(self._clock.now(), self._clock.at(signed.wall)),
+            answered_at=granted_at,
+            billed_from=billed_from,
             notice=self._notice(lease),
             ended=ended,
         )
+
+    def _granted(self, lease: LeaseId, signed: HostSignature) -> tuple[float | None, float | None]:
+        """When the lease was granted, and since when it costs money if that was before."""
+        charged_from = self._provider.charged_from(lease, signed.wall)
+        if charged_from is None:
+            return None, None
+        granted_at = min(self._clock.now(), self._clock.at(signed.wall))
+        return granted_at, self._clock.at(charged_from) if charged_from < signed.wall else None
 
     def _ended(self, lease: LeaseId) -> MachineEnd | None:
         left = self._post.left(lease)

@@ -29,6 +29,8 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
     denied: Denial | None = None
     answered_at: float = NEVER
     """When it was granted or denied."""
+    billed_from: float | None = None
+    """Since when it has cost money, if that was before the grant."""
     notice_at: float = NEVER
     gone_at: float = NEVER
     """When the provider takes the machine back, once it has given notice of that."""
@@ -64,7 +66,7 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
             return
         until = math.inf if self.ended_at is None else self.ended_at
         if self.answered_at <= min(now, until):
-            yield LeaseGranted(at=self.answered_at, lease=lease)
+            yield LeaseGranted(at=self.answered_at, lease=lease, billed_from=self.billed_from)
         if self.notice_at <= min(now, until) and self.notice_at < self.gone_at:
             yield RevocationNoticed(at=self.notice_at, lease=lease, gone_at=self.gone_at)
         if self.ended_at is not None:

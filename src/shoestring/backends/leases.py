@@ -144,7 +144,8 @@ class Leases:
         record.ended_at, record.cause = at, cause
         if at >= record.answered_at:
             request = record.request
-            bill = self._billing.bill(request.offer, request.max_usd_per_hour, record.answered_at, at, cause)
+            started = record.answered_at if record.billed_from is None else record.billed_from
+            bill = self._billing.bill(request.offer, request.max_usd_per_hour, started, at, cause)
             record.charged_usd, record.refunded_usd = bill.charged_usd, bill.refunded_usd
         self._write(record)
 
@@ -180,7 +181,7 @@ class Leases:
 
     def _note_answer(self, record: LeaseRecord, seen: Sighting, now: float) -> None:
         if seen.answered_at is not None and seen.answered_at <= now and seen.denied is None:
-            record.answered_at = seen.answered_at
+            record.answered_at, record.billed_from = seen.answered_at, seen.billed_from
             self._write(record)
         elif seen.answered_at is not None and seen.answered_at <= now and seen.denied is not None:
             self._deny(record, seen.denied, seen.answered_at)

@@ -33,6 +33,8 @@ class Sighting(NamedTuple):
 
     answered_at: float | None = None
     """When it was granted or denied, the same at every look; None while that is not known."""
+    billed_from: float | None = None
+    """Since when it costs money, if that is before it was granted; known with the grant."""
     denied: Denial | None = None
     notice: Notice | None = None
     """Only a simulated source knows one before its time."""

@@ -177,16 +177,13 @@ class PriceWatch:
     def _record(self, points: list[_Recorded]) -> None:
         if not points:
             return
-        with open(self._file, "ab", buffering=0) as file:
-            if file.tell() and not self._ends_with_newline():
-                file.write(b"\n")
+        self._file.touch()
+        with open(self._file, "r+b", buffering=0) as file:
+            stored = file.read()
+            file.seek(stored.rfind(b"\n") + 1)  # over a line that a crash cut off
+            file.truncate()
             file.write(b"".join(msgspec.json.encode(point) + b"\n" for point in points))
             os.fsync(file.fileno())
-
-    def _ends_with_newline(self) -> bool:
-        with open(self._file, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
 
     def close(self) -> None:
         if self._thread is not None:

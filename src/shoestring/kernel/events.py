@@ -46,8 +46,10 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="RunStarted/1"):
         return "started"
 
 
-class LeaseGranted(Event, frozen=True, kw_only=True, tag="LeaseGranted/1"):
+class LeaseGranted(Event, frozen=True, kw_only=True, tag="LeaseGranted/1", omit_defaults=True):
     lease: LeaseId
+    billed_from: float | None = None
+    """Since when it has cost money, if that was before it could be used: a node that had to be started."""
 
     @property
     def key(self) -> str:

@@ -170,6 +170,8 @@ class Lease(msgspec.Struct, kw_only=True):
     max_usd_per_hour: float | None
     reserve_usd: float
     granted_at: float | None = None
+    billed_from: float | None = None
+    """Earlier than the grant if it cost money before it could be used."""
     gone_at: float | None = None
     """Set by a notice: when the machine will be preempted."""
     releasing: bool = False

@@ -54,11 +54,23 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     market = spec.get("market")
     if isinstance(market, Mapping) and isinstance(prices := market.get("prices"), str):
         spec["market"] = {**market, "prices": os.path.join(folder, prices)}
+    if isinstance(market, Mapping) and "nodes" in market:
+        _refuse_price_commands(market["nodes"])
+        spec["market"] = {**market, "folder": str(folder)}
     kind, fields = _split(spec)
     request = RunRequest.resolve(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
     spec["name"] = request.spec.name
     place = run_folder(f"{request.spec.name}-simulated" if body.mode == "simulate" else request.spec.name, store)
     return place, Submission(spec=spec, mode=body.mode, folder=str(folder), submitted_at=time.time())
+
+
+def _refuse_price_commands(nodes: object) -> None:
+    """They would run in the service itself, while a submission is checked."""
+    for node in nodes if isinstance(nodes, list) else ():
+        if isinstance(node, Mapping) and "price_command" in node:
+            raise SpecError(
+                "market: a service runs no price_command", hint="let the command write a price file, and give `prices`"
+            )
 
 
 def save_submission(folder: RunFolder, submission: Submission) -> None:

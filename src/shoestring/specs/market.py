@@ -195,6 +195,10 @@ def make_market(requested: object, **more: object) -> Market:
     kind, prices = _kind(options)
     known = OWN_OPTIONS if kind == "own" else (*_OPTIONS, *_KNOBS[kind])
     if unknown := [str(name) for name in options if name not in known]:
+        if kind == "own" and unknown[0] in _OPTIONS:
+            raise SpecError(
+                f"market: {unknown[0]} has no meaning for nodes of your own", hint="say it of each type, under nodes"
+            )
         if having := [other for other in _KNOBS if unknown[0] in _KNOBS[other]]:
             raise SpecError(
                 f"market: {unknown[0]} has no meaning for machines of kind {kind!r}",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from datetime import datetime
 from typing import NamedTuple
 
 from shoestring.backends.hosted_machines import OverLimit
 from shoestring.errors import BackendError, PermanentError, TransientError
 
 _TIMEOUT_S = 20.0
-_JOBS, _NODES = "%i|%T|%N|%k", "%N|%P|%c|%f"
+_JOBS, _NODES = "%i|%T|%N|%S|%k", "%N|%P|%c|%f"
 _FAILED = ("BOOT_FAIL", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT")
 _OVER = ("COMPLETED", "CANCELLED", *_FAILED)
 _SILENT = re.compile(
@@ -31,6 +32,8 @@ class SlurmJob(NamedTuple):
     number: str
     state: str
     node: str
+    started_at: float | None
+    """Wall time at which it got its node: one that has to be resumed costs money from then on."""
     comment: str
 
     @property
@@ -107,10 +110,19 @@ def read_number(text: str) -> str:
 def read_jobs(text: str) -> list[SlurmJob]:
     found = []
     for line in text.splitlines():
-        fields = line.strip().split("|", 3)
-        if len(fields) == 4 and fields[0].isdigit():
-            found.append(SlurmJob(*fields))
+        fields = line.strip().split("|", 4)
+        if len(fields) == 5 and fields[0].isdigit():
+            number, state, node, started, comment = fields
+            found.append(SlurmJob(number, state, node, _wall(started) if node else None, comment))
     return found
+
+
+def _wall(moment: str) -> float | None:
+    """Slurm prints local time. Of a job that waits it is an estimate, or N/A."""
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return None
 
 
 def read_nodes(text: str) -> list[SlurmNode]:

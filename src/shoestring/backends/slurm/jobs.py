@@ -13,6 +13,7 @@ lease is cancelled, also one of an earlier controller: no job of a killed contro
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -39,6 +40,8 @@ _JOB, _CALLBACKS = "job.json", "callbacks"
 _QUERY_EVERY_S = 2.0
 _LAST_QUERIES_EVERY_S = 0.3
 _CLOSE_TIMEOUT_S = 20.0
+_START_TIMEOUT_S = 10.0
+"""Until then a lease waits for Slurm to say since when its job has its node; then it counts from when it signed in."""
 _FORGOTTEN = "forgotten"
 
 
@@ -85,6 +88,8 @@ class SlurmJobs:
         self._releasing: dict[str, LeaseId] = {}
         """Jobs of released leases, until they are cancelled."""
         self._cancelling: dict[str, Future[None]] = {}
+        self._start_unknown: dict[LeaseId, float] = {}
+        """Leases whose host has signed in, and since when Slurm has not said when their jobs started."""
         self._may_power_down = True
         self._thread = ThreadPoolExecutor(1, "slurm")
 
@@ -160,6 +165,19 @@ class SlurmJobs:
             except FileNotFoundError:
                 return None
         return self._submitted[lease][0]
+
+    def charged_from(self, lease: LeaseId, signed_wall: float) -> float | None:
+        """When its job got the node, which may have had to be resumed. Only asked of Slurm where nodes have a price."""
+        if not self._labels:
+            return signed_wall
+        job = self._view.jobs.get(self.job(lease) or "")
+        if job is not None and job.comment == lease and job.started_at is not None:
+            return min(signed_wall, job.started_at)
+        since = self._start_unknown.setdefault(lease, time.monotonic())
+        if time.monotonic() - since > _START_TIMEOUT_S:
+            return signed_wall
+        self._queried_at = -math.inf
+        return None
 
     def ended(self, lease: LeaseId) -> MachineEnd | None:
         number = self.job(lease)

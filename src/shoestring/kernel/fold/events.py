@@ -48,6 +48,7 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
     if setback is not None and setback.why != "preempted":
         del state.setbacks[lease.offer]
     lease.granted_at = event.at
+    lease.billed_from = event.at if event.billed_from is None else min(event.at, event.billed_from)
     lease.idle_since = event.at
     update_indexes(state, lease)
 
