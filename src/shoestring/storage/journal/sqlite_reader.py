@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
@@ -15,12 +16,15 @@ from zlib import crc32
 
 import msgspec
 
-from shoestring.errors import JournalDamaged
+from shoestring.errors import JournalDamaged, StorageError
 from shoestring.kernel.codec import NewerFormat, decode_turn
 from shoestring.kernel.history import Entry
 from shoestring.storage.journal import sqlite_file
 
 _BATCH = 50
+_TRIES = 20
+_PAUSE_S = 0.25
+"""Together longer than the caches of file systems keep the size of a file: 1 to 3 s."""
 _RESTORE = "restore the journal from a copy; the entries before this one are intact"
 _COLUMNS = "first, epoch, lines, checks, link"
 
@@ -55,17 +59,42 @@ def chained(before: bytes, first: int, epoch: int, lines: bytes, checks: bytes) 
 class SqliteReader:
     """Reads a journal, also while a controller is writing to it. Sees what was durable when `read` began."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, reconnect: Callable[[], sqlite3.Connection] | None = None
+    ) -> None:
         self.path = path
         self._connection = connection
+        self._reconnect = reconnect
+        """On a shared file system, whose caches are up to date only in a file that was just opened."""
+        self._is_new = True
 
     def read(self) -> Iterator[Entry]:
         return self.read_on(Mark())
 
     def read_on(self, mark: Mark) -> Iterator[Entry]:
-        """The entries after the mark, which moves along: for a reader that has read the rest and needs the new ones.
+        """The entries after the mark, which moves along: for a reader that has read the rest and needs the new ones."""
+        if self._reconnect is None:
+            yield from self._read_on(mark)
+            return
+        last = mark.seq
+        for more_tries in reversed(range(_TRIES)):
+            try:
+                if not self._is_new:
+                    self._connection.close()
+                    self._connection = self._reconnect()
+                self._is_new = False
+                for entry in self._read_on(mark):
+                    if entry.seq > last:
+                        last = entry.seq
+                        yield entry
+                return
+            except StorageError:  # real damage lasts; half of what another computer is writing does not
+                if not more_tries:
+                    raise
+                time.sleep(_PAUSE_S)
 
-        In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
+    def _read_on(self, mark: Mark) -> Iterator[Entry]:
+        """In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
         end = self._end()
         while rows := self._batch(mark.row, end):
             for row in rows:
