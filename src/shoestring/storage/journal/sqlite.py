@@ -23,6 +23,7 @@ from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.history import Entry
 from shoestring.storage.file_system import FileSystem, file_system_of
 from shoestring.storage.journal import sqlite_file
+from shoestring.storage.journal.half_written import until_whole
 from shoestring.storage.journal.lock import WriterLock
 from shoestring.storage.journal.sqlite_reader import SqliteReader, chained, checksums, with_measured
 
@@ -75,26 +76,31 @@ class SqliteJournal(SqliteReader):
                 f"cannot make the folder {path.parent}: {error.strerror}", hint="give a folder you may write to"
             ) from error
         system = file_system_of(path.parent)
-        shared = system.is_shared
-        lock = WriterLock(path, shared=shared, say=say)
-        connection: sqlite3.Connection | None = None
+        lock = WriterLock(path, shared=system.is_shared, say=say)
         try:
             if not path.exists():
                 sqlite_file.create(path)
-            connection = sqlite_file.connect(path, shared=shared)
+            if not system.is_shared:
+                return cls._opened(path, lock, mode="WAL", synchronous="FULL" if survives_power_loss else "NORMAL")
+            journal = until_whole(lambda: cls._opened(path, lock, mode="PERSIST", synchronous="FULL"))
+        except BaseException:
+            lock.release()
+            raise
+        say(_on_a_shared(system, path))
+        return journal
+
+    @classmethod
+    def _opened(cls, path: Path, lock: WriterLock, *, mode: str, synchronous: str) -> Self:
+        connection = sqlite_file.connect(path, shared=mode != "WAL")
+        try:
             try:
-                connection.execute(f"PRAGMA journal_mode = {'PERSIST' if shared else 'WAL'}")
-                connection.execute(f"PRAGMA synchronous = {'FULL' if survives_power_loss or shared else 'NORMAL'}")
+                connection.execute(f"PRAGMA journal_mode = {mode}")
+                connection.execute(f"PRAGMA synchronous = {synchronous}")
             except sqlite3.Error as error:
                 raise sqlite_file.explained(error, path, "open") from error
-            journal = cls(path, connection, lock)
-            if shared:
-                say(_on_a_shared(system, path))
-            return journal
+            return cls(path, connection, lock)
         except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
+            connection.close()
             raise
 
     @classmethod
@@ -107,7 +113,7 @@ class SqliteJournal(SqliteReader):
         def connect() -> sqlite3.Connection:
             return sqlite_file.connect_readonly(path, shared=True)
 
-        return SqliteReader(path, connect(), reconnect=connect)
+        return SqliteReader(path, until_whole(connect), reconnect=connect)
 
     def read(self) -> Iterator[Entry]:
         self.sync()

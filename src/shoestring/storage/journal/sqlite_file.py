@@ -181,6 +181,11 @@ def explained(error: sqlite3.Error, path: Path, doing: str) -> StorageError:
         return JournalDamaged(f"{path} is not a journal: {error}", hint="check the path, or restore the file")
     if code == sqlite3.SQLITE_CORRUPT:
         return JournalDamaged(f"{path} is damaged: {error}", hint="restore it from a copy")
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return JournalDamaged(
+            f"a killed controller left {path} halfway through a commit",
+            hint="resume the run: that undoes the half; or look again, for a reader that is opened now reads past it",
+        )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StorageError(f"cannot {doing} the journal {path}: {error}", hint="check the permissions there")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,15 +15,13 @@ from zlib import crc32
 
 import msgspec
 
-from shoestring.errors import JournalDamaged, StorageError
+from shoestring.errors import JournalDamaged
 from shoestring.kernel.codec import NewerFormat, decode_turn
 from shoestring.kernel.history import Entry
 from shoestring.storage.journal import sqlite_file
+from shoestring.storage.journal.half_written import tries, until_whole
 
 _BATCH = 50
-_TRIES = 20
-_PAUSE_S = 0.25
-"""Together longer than the caches of file systems keep the size of a file: 1 to 3 s."""
 _RESTORE = "restore the journal from a copy; the entries before this one are intact"
 _COLUMNS = "first, epoch, lines, checks, link"
 
@@ -77,21 +74,24 @@ class SqliteReader:
             yield from self._read_on(mark)
             return
         last = mark.seq
-        for more_tries in reversed(range(_TRIES)):
+        for is_last_try in tries():
             try:
-                if not self._is_new:
-                    self._connection.close()
-                    self._connection = self._reconnect()
-                self._is_new = False
+                self._renew()
                 for entry in self._read_on(mark):
                     if entry.seq > last:
                         last = entry.seq
                         yield entry
                 return
-            except StorageError:  # real damage lasts; half of what another computer is writing does not
-                if not more_tries:
+            except JournalDamaged:
+                if is_last_try:
                     raise
-                time.sleep(_PAUSE_S)
+
+    def _renew(self) -> None:
+        """Open the file anew where that matters, but for the first time."""
+        if self._reconnect is not None and not self._is_new:
+            self._connection.close()
+            self._connection = self._reconnect()
+        self._is_new = False
 
     def _read_on(self, mark: Mark) -> Iterator[Entry]:
         """In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
@@ -116,6 +116,10 @@ class SqliteReader:
     def mark_before(self, seq: int) -> Mark:
         """The mark from which to read this entry and those after it: the end of the group before its own. Earlier
         entries are not checked."""
+        return self._mark_before(seq) if self._reconnect is None else until_whole(lambda: self._mark_before(seq))
+
+    def _mark_before(self, seq: int) -> Mark:
+        self._renew()
         sql = "SELECT first, link FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 2"
         try:
             rows = self._connection.execute(sql, (seq,)).fetchall()
