@@ -23,4 +23,5 @@ def said_to_be_on(
     kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, listed_in: Path, options: str = "rw"
 ) -> None:
     """From now on this folder counts as a mount of that type."""
-    mount_list(monkeypatch, listed_in, f"{folder} {kind} {options}")
+    point = str(folder.resolve()).replace(" ", r"\040")
+    mount_list(monkeypatch, listed_in, f"{point} {kind} {options}")

@@ -22,13 +22,17 @@ pytestmark = pytest.mark.heavy
 
 HASTY = "from shoestring.storage.journal import lock; lock.TOUCH_EVERY_S, lock.SILENCE_S = 0.5, 4.0\n"
 """A controller on the other side is given up sooner than usual, but not before the caches of a mount are old (1 s)."""
+BUSY = WRITER.replace("        print(", "        time.sleep(0.03)\n        print(").replace(
+    "import sys", "import sys, time"
+)
+"""As fast as a busy controller: one that writes without a pause leaves readers without locks no moment to look."""
 ELSEWHERE = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
 """A computer of its own, as far as host names and processes are concerned."""
 RENAMED = "import socket, sys; socket.sethostname('elsewhere')\n"
 
 
 def writer(path, *, elsewhere=False):
-    command = [sys.executable, "-c", (RENAMED if elsewhere else "") + HASTY + WRITER, str(path), "power"]
+    command = [sys.executable, "-c", (RENAMED if elsewhere else "") + HASTY + BUSY, str(path), "power"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*ELSEWHERE, *command] if elsewhere else command, **pipes)
 
