@@ -10,11 +10,14 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from shoestring.errors import SpecError, StorageError
 from shoestring.report.study import Study
 from shoestring.runs.folder import RunFolder
 from shoestring.testing.slowness import PATIENCE_S
 from tests.cli.prompt import Prompt, refused, until
+from tests.mounts import said_to_be_on
 
 SHOESTRING = [sys.executable, "-c", "from shoestring.cli import main; main()"]
 
@@ -250,3 +253,20 @@ def test_help_teaches_and_is_fast(prompt: Prompt) -> None:
     subprocess.run([*SHOESTRING, "--help"], check=True, capture_output=True)
     ended = os.times()
     assert ended.children_user - began.children_user < 1.0
+
+
+def test_a_run_on_a_shared_file_system_says_what_is_done_there(
+    prompt: Prompt, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = prompt.study()
+    assert "other computers" not in prompt("run", file).stderr
+    said_to_be_on("nfs4", prompt.folder, monkeypatch, listed_in=tmp_path_factory.mktemp("mounts"))
+    result = prompt("run", file, "--fresh")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("is on nfs4, which other computers may share") == 1
+    assert sorted(path.name for path in Path(".shoestring/study").glob("journal.sqlite*")) == [
+        "journal.sqlite",
+        "journal.sqlite-journal",
+        "journal.sqlite.lock",
+    ]
+    assert "completed" in prompt("status").output

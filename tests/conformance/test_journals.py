@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.storage.journal.protocol import Journal
 from shoestring.storage.journal.sqlite import SqliteJournal
 from shoestring.testing.crashing_journal import CrashingJournal
 from shoestring.testing.journal_suite import JournalSuite
+from tests.mounts import said_to_be_on
 
 
 class TestMemoryJournal(JournalSuite):
@@ -33,6 +36,14 @@ class TestSqliteJournal(JournalSuite):
 class TestSqliteJournalThatOutlivesOnlyTheProcess(TestSqliteJournal):
     def make(self, tmp_path: Path) -> Journal:
         return SqliteJournal.open(tmp_path / "journal.db", survives_power_loss=False)
+
+
+class TestSqliteJournalOnASharedFileSystem(TestSqliteJournal):
+    @pytest.fixture(autouse=True)
+    def _shared(
+        self, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        said_to_be_on("nfs4", tmp_path, monkeypatch, listed_in=tmp_path_factory.mktemp("mounts"))
 
 
 class TestCrashingJournalThatDoesNotCrash(TestSqliteJournal):

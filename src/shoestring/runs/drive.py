@@ -27,6 +27,7 @@ from shoestring.kernel.state import RunState
 from shoestring.kernel.types import Fact, SegmentId
 from shoestring.market.priced import PricedMarket
 from shoestring.report.study import Study
+from shoestring.runs.cli_context import current_context
 from shoestring.runs.folder import RunFolder
 from shoestring.runs.pause_summary import HeldAtPause, pause_summary
 from shoestring.runs.progress_line import LiveLine
@@ -79,7 +80,8 @@ def drive(
 ) -> Study:
     """Run to the end, or to a pause. KeyboardInterrupt once a run interrupted at the keyboard is safely paused."""
     folder, place = replayed.folder, find_place(site.on)
-    with closing(SqliteJournal.open(folder.journal, survives_power_loss=place.survives_power_loss())) as journal:
+    survives_power_loss, say = place.survives_power_loss(), current_context().say
+    with closing(SqliteJournal.open(folder.journal, survives_power_loss=survives_power_loss, say=say)) as journal:
         replayed.read_on(journal)
         state = replayed.state
         site, clock = _clock(folder, site, provider, state)

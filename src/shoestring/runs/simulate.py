@@ -48,7 +48,8 @@ def simulate_request(
     folder = run_folder(f"{spec.name}-simulated", request.store)
     for old in folder.path.glob(f"{folder.journal.name}*"):
         old.unlink()
-    with closing(SqliteJournal.open(folder.journal, survives_power_loss=False)) as journal:
+    say = current_context().say
+    with closing(SqliteJournal.open(folder.journal, survives_power_loss=False, say=say)) as journal:
         simulated(journal)
     return Study(folder.entries, folder, tally)
 

@@ -1,14 +1,19 @@
-"""SqliteJournal: one file, one writer, any number of readers that never make it wait.
+"""SqliteJournal: one file, one writer, any number of readers that never make it wait for long.
 
 Entries go to disk in groups, each by one statement that also checks the epoch. A group is written when an append
 waits, on `sync()`, or when it is old or long enough; its age is checked when an entry is appended, so there is no
 thread. Reports are most of the traffic, hence the little work per entry.
+
+On a disk of this computer SQLite keeps a write-ahead log (WAL). Its index is shared memory, which readers on other
+computers do not see. So on a file system that may be shared SQLite locks the file for each commit instead, and keeps
+what the commit replaces in a rollback log (PERSIST). Of its modes this one copes with cached names and sizes: the log
+is never removed or cut, and whether it counts is written in it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Self
@@ -16,7 +21,9 @@ from typing import Self
 from shoestring.errors import JournalDamaged, JournalTaken, StorageError
 from shoestring.kernel.codec import encode_turn
 from shoestring.kernel.history import Entry
+from shoestring.storage.file_system import FileSystem, file_system_of
 from shoestring.storage.journal import sqlite_file
+from shoestring.storage.journal.half_written import until_whole
 from shoestring.storage.journal.lock import WriterLock
 from shoestring.storage.journal.sqlite_reader import SqliteReader, chained, checksums, with_measured
 
@@ -50,13 +57,16 @@ class SqliteJournal(SqliteReader):
         self.epoch, self._first, self._link = self._take()
 
     @classmethod
-    def open(cls, path: str | Path, *, survives_power_loss: bool = True) -> Self:
+    def open(
+        cls, path: str | Path, *, survives_power_loss: bool = True, say: Callable[[str], None] = lambda _: None
+    ) -> Self:
         """Open the journal for writing, creating it if there is none.
 
         With `survives_power_loss` a waiting append returns once the disk confirms it (synchronous=FULL: 0.3 ms here,
         half of it CPU). Without (NORMAL: 0.03 ms) it survives kill -9, and a power cut costs the last entries at most,
         never the order. That is enough where machines and jobs are processes of this computer: a power cut ends them
-        too. It is not where a forgotten lease keeps costing money.
+        too. It is not where a forgotten lease keeps costing money. On a shared file system every append that waits
+        returns once the server confirms it. `say` is told what is done there.
         """
         path = Path(path)
         try:
@@ -65,29 +75,45 @@ class SqliteJournal(SqliteReader):
             raise StorageError(
                 f"cannot make the folder {path.parent}: {error.strerror}", hint="give a folder you may write to"
             ) from error
-        lock = WriterLock(path)
-        connection: sqlite3.Connection | None = None
+        system = file_system_of(path.parent)
+        lock = WriterLock(path, shared=system.is_shared, say=say)
         try:
             if not path.exists():
                 sqlite_file.create(path)
-            connection = sqlite_file.connect(path, readonly=False)
+            if not system.is_shared:
+                return cls._opened(path, lock, mode="WAL", synchronous="FULL" if survives_power_loss else "NORMAL")
+            journal = until_whole(lambda: cls._opened(path, lock, mode="PERSIST", synchronous="FULL"))
+        except BaseException:
+            lock.release()
+            raise
+        say(_on_a_shared(system, path))
+        return journal
+
+    @classmethod
+    def _opened(cls, path: Path, lock: WriterLock, *, mode: str, synchronous: str) -> Self:
+        connection = sqlite_file.connect(path, shared=mode != "WAL")
+        try:
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute(f"PRAGMA synchronous = {'FULL' if survives_power_loss else 'NORMAL'}")
+                connection.execute(f"PRAGMA journal_mode = {mode}")
+                connection.execute(f"PRAGMA synchronous = {synchronous}")
             except sqlite3.Error as error:
                 raise sqlite_file.explained(error, path, "open") from error
             return cls(path, connection, lock)
         except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
+            connection.close()
             raise
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> SqliteReader:
         """For reading only: takes no lock and no epoch."""
         path = Path(path)
-        return SqliteReader(path, sqlite_file.connect(path, readonly=True))
+        if not file_system_of(path.parent).is_shared:
+            return SqliteReader(path, sqlite_file.connect_readonly(path, shared=False))
+
+        def connect() -> sqlite3.Connection:
+            return sqlite_file.connect_readonly(path, shared=True)
+
+        return SqliteReader(path, until_whole(connect), reconnect=connect)
 
     def read(self) -> Iterator[Entry]:
         self.sync()
@@ -122,6 +148,7 @@ class SqliteJournal(SqliteReader):
         first, after = self._first, self._first + len(lines)
         text, checks = b"\n".join(lines), checksums(first, lines)
         link = chained(self._link, first, self.epoch, text, checks)
+        self._lock.check()
         try:
             self._connection.execute(_FILL_THE_BLANK, (first, self.epoch, text, checks, link, after))
             self._recorded(after, link)
@@ -152,6 +179,7 @@ class SqliteJournal(SqliteReader):
 
     def _take(self) -> tuple[int, int, bytes]:
         """Claim the blank at the end: its new epoch, its position, and the link of the last group."""
+        self._lock.check()
         try:
             rows = self._connection.execute(_TAKE_THE_BLANK).fetchall()
         except sqlite3.Error as error:
@@ -161,3 +189,13 @@ class SqliteJournal(SqliteReader):
         for _ in super().read():  # raises, with the number of the missing entry
             pass
         raise JournalDamaged(f"{self.path} does not say where it ends", hint="restore the journal from a copy")
+
+
+def _on_a_shared(system: FileSystem, path: Path) -> str:
+    text = (
+        f"{path.parent} is on {system.kind}, which other computers may share: the journal is kept in a form that they"
+        " can read while it is written, and every commit waits for the file server"
+    )
+    if system.local_locks:
+        text += f". Locks do not reach them ({system.local_locks}): resume this run on this computer only"
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
@@ -19,6 +19,7 @@ from shoestring.errors import JournalDamaged
 from shoestring.kernel.codec import NewerFormat, decode_turn
 from shoestring.kernel.history import Entry
 from shoestring.storage.journal import sqlite_file
+from shoestring.storage.journal.half_written import tries, until_whole
 
 _BATCH = 50
 _RESTORE = "restore the journal from a copy; the entries before this one are intact"
@@ -55,17 +56,45 @@ def chained(before: bytes, first: int, epoch: int, lines: bytes, checks: bytes) 
 class SqliteReader:
     """Reads a journal, also while a controller is writing to it. Sees what was durable when `read` began."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, reconnect: Callable[[], sqlite3.Connection] | None = None
+    ) -> None:
         self.path = path
         self._connection = connection
+        self._reconnect = reconnect
+        """On a shared file system, whose caches are up to date only in a file that was just opened."""
+        self._is_new = True
 
     def read(self) -> Iterator[Entry]:
         return self.read_on(Mark())
 
     def read_on(self, mark: Mark) -> Iterator[Entry]:
-        """The entries after the mark, which moves along: for a reader that has read the rest and needs the new ones.
+        """The entries after the mark, which moves along: for a reader that has read the rest and needs the new ones."""
+        if self._reconnect is None:
+            yield from self._read_on(mark)
+            return
+        last = mark.seq
+        for is_last_try in tries():
+            try:
+                self._renew()
+                for entry in self._read_on(mark):
+                    if entry.seq > last:
+                        last = entry.seq
+                        yield entry
+                return
+            except JournalDamaged:
+                if is_last_try:
+                    raise
 
-        In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
+    def _renew(self) -> None:
+        """Open the file anew where that matters, but for the first time."""
+        if self._reconnect is not None and not self._is_new:
+            self._connection.close()
+            self._connection = self._reconnect()
+        self._is_new = False
+
+    def _read_on(self, mark: Mark) -> Iterator[Entry]:
+        """In short queries rather than one long one, whose snapshot would keep the writer's log from being recycled."""
         end = self._end()
         while rows := self._batch(mark.row, end):
             for row in rows:
@@ -87,6 +116,10 @@ class SqliteReader:
     def mark_before(self, seq: int) -> Mark:
         """The mark from which to read this entry and those after it: the end of the group before its own. Earlier
         entries are not checked."""
+        return self._mark_before(seq) if self._reconnect is None else until_whole(lambda: self._mark_before(seq))
+
+    def _mark_before(self, seq: int) -> Mark:
+        self._renew()
         sql = "SELECT first, link FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 2"
         try:
             rows = self._connection.execute(sql, (seq,)).fetchall()
