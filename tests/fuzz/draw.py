@@ -95,7 +95,8 @@ def draft(seed: int, attempt: int = 0) -> Draft:
     cheapest, widest = min(x.on_demand_usd_per_hour for x in listings), max(x.slots for x in listings)
     hours = min(machines * deadline_s, trials * work_s) / 3600 + machines / 60
     # Work that is lost is done again, until the deadline.
-    most_per_hour = MOST_PREEMPTIONS / (min(machines, trials) * deadline_s / 3600)
+    busy = machines * widest if mix.recipe in ELASTIC else min(machines, trials)
+    most_per_hour = MOST_PREEMPTIONS / (busy * deadline_s / 3600)
     fields: dict[str, Any] = {
         "name": "fuzz",
         "kind": "bag" if mix.recipe == "given" else "study",

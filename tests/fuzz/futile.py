@@ -90,7 +90,8 @@ def _preempted_at(entries: Sequence[Entry]) -> dict[str, float]:
 
 
 def _leases(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
-    """Each lease of the row was requested after the one before had ended: machines rented together count once."""
+    """Each lease of the row was requested after the one before had ended: machines rented together count once. A
+    segment that starts ends the row, also for machines that are on their way."""
     position: dict[str, int] = {}
     granted: set[str] = set()
     row = most = 0
@@ -100,7 +101,7 @@ def _leases(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
             case e.LeaseGranted(lease=lease):
                 granted.add(lease)
             case e.LeaseEnded(lease=lease, cause=cause) if lease in granted - used and cause != "revoked":
-                row = max(row, position[lease])
+                row = max(row, position.get(lease, 1))
                 most = max(most, row)
             case _:
                 pass
@@ -110,5 +111,6 @@ def _leases(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
             elif isinstance(decision, d.StartSegment):
                 used.update(decision.leases)
                 row = 0
+                position.clear()
     if most > MOST_LEASES:
         yield "leases", f"{most} leases in a row ran no segment ({len(granted)} in all)"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
-from shoestring.kernel.types import Offer
+from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.packing import Packing, is_gang, packing_for
@@ -118,6 +119,17 @@ def moves_under_way(state: RunView) -> bool:
     draining = state.draining
     stopping = (segment for segment in state.segments.values() if segment.halting or segment.id in draining)
     return any(state.jobs[segment.job].wanted for segment in stopping)
+
+
+def kept_for_moves(state: RunView) -> set[LeaseId]:
+    """Idle machines of another offer than that which stopping trials are on: they will start there."""
+    kept: set[LeaseId] = set()
+    for segment in state.segments.values():
+        if segment.halting and len(segment.leases) == 1 and state.jobs[segment.job].wanted:
+            here = state.leases[segment.leases[0]].offer
+            others = (state.leases[lease] for lease in state.idle if lease not in kept)
+            kept.update(islice((x.id for x in others if x.offer != here and x.slots >= segment.slots), 1))
+    return kept
 
 
 def _idle_for(state: RunView, lease: Lease) -> float:

@@ -14,6 +14,7 @@ from shoestring.kernel.types import LeaseId
 from shoestring.kernel.view import RunView
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.packing import zone_of
+from shoestring.policies.placement.renting.unfinished_step import moving_grace_s, step_ends_soon
 
 LEAST_LEFT_S = 600.0
 """A move costs a save, a start and a restore. With less time than this to the deadline it would not pay."""
@@ -31,7 +32,7 @@ def consolidate(state: RunView) -> Iterator[d.Decision]:
         for segment in state.segments_on(lease.id):
             yield d.HaltSegment(
                 segment=segment.id,
-                grace_s=state.spec.slice_s,  # time to finish the current step, which would be lost
+                grace_s=moving_grace_s(state, segment),
                 why=f"moved: it fits on another machine, and {lease.id} can be released",
             )
 
@@ -64,4 +65,5 @@ def _filled(state: RunView, lease: Lease, gaps: dict[LeaseId, int]) -> dict[Leas
 
 
 def _may_move(state: RunView, segment: Segment) -> bool:
-    return len(segment.leases) == 1 and state.jobs[segment.job].offer is None
+    alone = len(segment.leases) == 1 and state.jobs[segment.job].offer is None
+    return alone and step_ends_soon(state, segment)

@@ -27,7 +27,7 @@ class Packing:
 
 def packing_for(state: RunView, job: Job) -> Packing | None:
     """Free slots on which the job can start now, if there are enough."""
-    one = _least_room(_open_to(state, job), job.slots)
+    one = _least_room(state, _open_to(state, job), job.slots)
     if one is not None:
         return Packing((one.id,), (job.slots,))
     worker = state.spec.slots
@@ -36,7 +36,7 @@ def packing_for(state: RunView, job: Job) -> Packing | None:
     zones: dict[Zone, list[Lease]] = {}
     for lease in _open_to(state, job):
         zones.setdefault(zone_of(lease.offer), []).append(lease)
-    found = [packing for leases in zones.values() if (packing := _spread(leases, job.slots, worker)) is not None]
+    found = [packing for leases in zones.values() if (packing := _spread(state, leases, job.slots, worker)) is not None]
     return min(found, key=lambda packing: len(packing.leases), default=None)
 
 
@@ -65,23 +65,31 @@ def _open_to(state: RunView, job: Job) -> Iterator[Lease]:
             yield lease
 
 
-def _least_room(leases: Iterable[Lease], slots: int) -> Lease | None:
-    """The fullest machine that still fits, to empty the others: one with work on it before an empty one. Else a trial
-    that is moved so that its machine can be released would be started there again, and moved again."""
-    best: Lease | None = None
+def _least_room(state: RunView, leases: Iterable[Lease], slots: int) -> Lease | None:
+    """The fullest machine that still fits, to empty the others: one with work on it before an empty one, and that
+    before one whose work is all leaving. Else a trial that is moved so that its machine can be released would be
+    started there again, and moved again."""
+    best: tuple[int, int] | None = None
+    found: Lease | None = None
     for lease in leases:
-        if lease.free_slots == slots and lease.segments:
-            return lease
-        if lease.free_slots >= slots and (best is None or _room(lease) < _room(best)):
-            best = lease
-    return best
+        if lease.free_slots >= slots:
+            room = _emptiness(state, lease), lease.free_slots
+            if room == (0, slots):
+                return lease
+            if best is None or room < best:
+                best, found = room, lease
+    return found
 
 
-def _room(lease: Lease) -> tuple[bool, int]:
-    return not lease.segments, lease.free_slots
+def _emptiness(state: RunView, lease: Lease) -> int:
+    """0: with work on it; 1: empty; 2: all work on it is stopping in order to run elsewhere."""
+    if not lease.segments:
+        return 1
+    segments = map(state.segments.__getitem__, lease.segments)
+    return 2 * all(segment.halting and state.jobs[segment.job].wanted for segment in segments)
 
 
-def _spread(leases: list[Lease], slots: int, worker: int) -> Packing | None:
+def _spread(state: RunView, leases: list[Lease], slots: int, worker: int) -> Packing | None:
     """Machines with the most free slots first, so that few are needed; the rest on the one it fits best."""
     chosen: list[Lease] = []
     shares: list[int] = []
@@ -89,7 +97,7 @@ def _spread(leases: list[Lease], slots: int, worker: int) -> Packing | None:
         rest = slots - sum(shares)
         share = lease.free_slots // worker * worker
         if share >= rest:
-            last = _least_room((other for other in leases if other not in chosen), rest) or lease
+            last = _least_room(state, (other for other in leases if other not in chosen), rest) or lease
             return Packing((*(x.id for x in chosen), last.id), (*shares, rest))
         if share:
             chosen.append(lease)

@@ -14,6 +14,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.assign import kept_for_moves
 
 KEEP = "keep"
 """Tag of a trial: how many machines of its stage the next stage needs."""
@@ -30,7 +31,8 @@ class AsPlanned:
             return  # a trial may be about to start, or the run is over
         running = state.jobs[next(iter(state.segments.values())).job]
         keep = int(running.tags.get(KEEP) or 0)
-        for lease in list(state.idle):
+        kept = kept_for_moves(state)
+        for lease in [lease for lease in state.idle if lease not in kept]:
             if state.in_hand <= keep:
                 return
             yield d.ReleaseLease(

@@ -24,6 +24,7 @@ from shoestring.policies.placement.renting.consolidate import consolidate
 from shoestring.policies.placement.renting.facts import per_slot
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.rent import Ranked, rent_missing
+from shoestring.policies.placement.renting.unfinished_step import moving_grace_s, step_ends_soon
 from shoestring.policies.placement.slack.choice import Rule, choice_by
 from shoestring.policies.placement.slack.guarantee import (
     MachineChoice,
@@ -193,7 +194,7 @@ class Slack:
         elif kind is MachineChoice.ON_DEMAND and lease.offer.spot:
             why = f"{trial_slack}: a preemption could miss the deadline"
             yield from _move(context, segment, [offer for offer, _ in trial_slack.on_demand], why, claimed)
-        elif goal != lease.offer and not state.waiting:
+        elif goal != lease.offer and not state.waiting and (step_ends_soon(state, segment) or _just_up(state, goal)):
             why = f"{goal} is worth the move: ${state.usd_per_hour(goal):.4f}/h"
             yield from _move(context, segment, [goal], why, claimed)
         # An on-demand machine is not preempted. On spot, slack cannot fall faster than time passes, but the pace by
@@ -267,7 +268,9 @@ def _move(
     if open_to_it:
         claimed.add(open_to_it[0].id)
         if open_to_it[0].usable and has_time(state, open_to_it[0]):
-            yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=f"{moved}: {why}")
+            # The guarantee counts the current step as undone. A move that is only cheaper must not lose it.
+            grace_s = moving_grace_s(state, segment) if offers[0].spot else state.spec.slice_s
+            yield d.HaltSegment(segment=segment.id, grace_s=grace_s, why=f"{moved}: {why}")
     elif state.in_hand < state.spec.max_machines:
         for offer in offers:
             refusals, requested = state.refusals, state.next_lease()
@@ -280,6 +283,13 @@ def _move(
         yield d.HaltSegment(
             segment=segment.id, grace_s=state.spec.slice_s, why=f"makes room for an on-demand machine: {why}"
         )
+
+
+def _just_up(state: RunView, offer: Offer) -> bool:
+    """A machine that was requested for a move near the end of a step."""
+    return any(
+        lease.offer == offer and lease.granted_at == state.now for lease in map(state.leases.__getitem__, state.idle)
+    )
 
 
 def _leaves(context: SlackContext, segment: Segment) -> bool:

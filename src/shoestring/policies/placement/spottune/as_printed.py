@@ -13,11 +13,11 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Listing, Offer
 from shoestring.kernel.view import RunView
-from shoestring.market.billing import metered_usd
+from shoestring.market.billing import metered_usd, new_lease_usd
 from shoestring.models.speed.model import SpeedAsPrinted
 from shoestring.policies.placement.renting.assign import PLACEMENT_WAKERS, RETRY, start_on
 from shoestring.policies.placement.renting.breaker import renting_stopped
-from shoestring.policies.placement.renting.facts import not_just_denied, setbacks_of, try_again
+from shoestring.policies.placement.renting.facts import free_usd, not_just_denied, setbacks_of, try_again
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.packing import Packing
 from shoestring.policies.placement.renting.rent import Ranked, affordable, rent_one
@@ -29,6 +29,8 @@ ABOVE_MARKET_USD = (0.00001, 0.2)
 SLEEP_S = 10.0
 """Line 45: how often it is checked whether a trial has had its machine for more than an hour."""
 MORE_THAN_AN_HOUR = Stay(longest_s=HOUR_S + SLEEP_S, lead_s=0.0, done_soon_s=0.0)
+PAID_SLICES = 2.0
+"""What is left of the budget pays a machine for so many slices at its maximum price, or the maximum is lowered."""
 ASSIGNED = "vm"
 """The map of line 11, as a tag of each trial."""
 
@@ -39,9 +41,10 @@ class AsPrinted:
 
     Differs from the paper: events wake it, not a loop that sleeps. `assign` is void once the machine is gone, or no
     trial would start again after a preemption. Another zone is another instance of the pool. An offer that was just
-    denied is not requested again at once. Machines are limited in number; what the budget cannot pay is replaced by a
-    cheaper offer. A trial does not move in the last fifth of the time, without money for another machine, or before its
-    first step there. A trial that the search pinned to an offer gets it.
+    denied is not requested again at once, and then by one trial first. Machines are limited in number; what the budget
+    cannot pay is replaced by a cheaper offer, and a bid that it could not reserve for two slices is lowered. A trial
+    does not move in the last fifth of the time, without money for another machine, or before its first step there. A
+    trial that the search pinned to an offer gets it.
     """
 
     risk: AssumedRate | FromPrices = FromPrices()  # noqa: RUF009  # frozen
@@ -69,7 +72,10 @@ class AsPrinted:
                     reason="failed", why=f"no spot machine on offer has the {job.slots} slots that {job.id} needs"
                 )
                 return
-            requestable = [listing for listing in pool if not_just_denied(state, listing.offer)]
+            open_now = [listing for listing in pool if not_just_denied(state, listing.offer)]
+            requestable = [listing for listing in open_now if not _is_being_tried(state, listing.offer)]
+            if not requestable and open_now:
+                continue
             if not requestable:
                 if RETRY not in state.timers:
                     offers = [listing.offer for listing in pool]
@@ -114,9 +120,18 @@ def _pool(state: RunView, job: Job) -> list[Listing]:
     ]
 
 
+def _is_being_tried(state: RunView, offer: Offer) -> bool:
+    """Its last requests failed: one machine shows whether that is over."""
+    return offer in state.setbacks and any(state.leases[lease].offer == offer for lease in state.pending)
+
+
 def _random_bid(state: RunView, job: Job, offer: Offer) -> float:
-    """Line 4."""
-    return state.usd_per_hour(offer) + state.rng(f"bid:{job.id}:{offer}").uniform(*ABOVE_MARKET_USD)
+    """Line 4. A maximum is reserved in the budget: one that is a thousand times the price of a small machine would be
+    paid for minutes, at the end of which the trial is stopped."""
+    price = state.usd_per_hour(offer)
+    printed = price + state.rng(f"bid:{job.id}:{offer}").uniform(*ABOVE_MARKET_USD)
+    usd_at_one = new_lease_usd(state.listings[offer].billing, PAID_SLICES * state.spec.slice_s, 1.0)
+    return printed if printed * usd_at_one <= free_usd(state) else max(price, free_usd(state) / usd_at_one)
 
 
 def _mean_of_the_last_hour(state: RunView, offer: Offer) -> float:

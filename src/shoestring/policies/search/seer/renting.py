@@ -17,6 +17,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import HOUR_S
+from shoestring.policies.placement.renting.assign import kept_for_moves
 from shoestring.policies.search.seer.bill import BilledPlan
 from shoestring.policies.search.seer.terms import Parameters, chosen, provision_s
 
@@ -66,8 +67,8 @@ class ReleaseSpare:
         if state.phase != "running" or not state.idle:
             return
         free = sum(state.leases[lease].free_slots for lease in state.with_free_slots)
-        needed = slots_needed(state)
-        for lease_id in list(state.idle):
+        needed, kept = slots_needed(state), kept_for_moves(state)
+        for lease_id in [lease for lease in state.idle if lease not in kept]:
             slots = state.leases[lease_id].slots
             if free - slots >= needed:
                 free -= slots
