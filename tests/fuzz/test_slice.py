@@ -25,6 +25,11 @@ def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -
     assert study(seed).findings == []
 
 
+@pytest.mark.parametrize("seed", [767, 1204, 2431])
+def test_no_trial_is_moved_again_and_again_without_a_step(seed: int) -> None:
+    assert study(seed).findings == []
+
+
 @dataclass(frozen=True)
 class Hasty(World):
     """Workers that leave a minute before their time is over, of which placement knows nothing."""

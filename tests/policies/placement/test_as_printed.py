@@ -145,3 +145,20 @@ class TestSpotTuneAsPrinted(PolicySuite):
 
     def policies(self, spec):
         return recipes.build(spec)
+
+
+def test_a_bid_that_the_budget_could_not_reserve_for_two_slices_is_lowered() -> None:
+    """Else the machine is paid for minutes, its trial is stopped, and the next bid is as high."""
+    cheap = {SMALL.offer: 0.0001}
+    (rich,) = requested(story(SMALL, prices=Prices(cheap)))
+    (poor,) = requested(story(SMALL, prices=Prices(cheap), budget_usd=0.001, slice_s=900.0))
+    assert rich.max_usd_per_hour is not None
+    assert rich.max_usd_per_hour > 0.002
+    assert poor.max_usd_per_hour == pytest.approx(0.002)
+
+
+def test_after_a_denial_one_trial_asks_for_all() -> None:
+    run = story(SMALL, trials=3, max_machines=3)
+    for lease in [request.lease for request in requested(run)]:
+        run.happened(e.LeaseDenied(at=15.0, lease=lease, reason="no_capacity"))
+    assert len(requested(run, at=80.0)) == 1

@@ -108,3 +108,12 @@ class TestCheapestWithRotation(PolicySuite):
 
     def policies(self, spec):
         return recipes.build(replace(spec, options={"placement": "cheapest_step", **spec.options}))
+
+
+def test_a_trial_that_cannot_move_is_looked_at_less_and_less_often() -> None:
+    run, at, looks = at_work(deadline_s=30 * 86400.0), HALT_S, []
+    for _ in range(6):
+        (look,) = of(d.WakeAt, run.tell(e.TimerFired(at=at, name="rotate:l0")))
+        looks.append(look.at - at)
+        at = look.at
+    assert looks == [600.0, 600.0, 1200.0, 2400.0, 4800.0, 9600.0]

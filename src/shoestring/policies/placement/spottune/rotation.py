@@ -27,9 +27,9 @@ from shoestring.units import show_duration
 
 ROTATE = "rotate:"
 HOUR_S = 3600.0
-LOOK_AGAIN_S, LOOK_AGAIN_SHARE, SHARED_SHARE = 600.0, 1 / 6, 1 / 2
-"""How long a trial that could not move is left alone: ten minutes, and where steps take days, a sixth of the time that
-it has had its machine; half of that time if it shares the machine or is a gang."""
+LOOK_AGAIN_S = 600.0
+"""How long a trial that could not move is left alone, at least; else as long as it has overstayed: steps may take days,
+and trials that share a machine stay for good."""
 LAST_SHARE = 0.2
 """In this last share of the time to the deadline trials stay where they are. New machines are on-demand by then, or
 soon will be, and there is no time left for a start."""
@@ -95,7 +95,7 @@ def leave_in_time(state: RunView, event: e.Event, stay: Stay, rotates: Callable[
 def _leave(state: RunView, lease: Lease, stay: Stay) -> Iterator[d.Decision]:
     segments = state.segments_on(lease.id)
     alone = len(segments) == 1 and len(segments[0].leases) == 1
-    again_s = max(LOOK_AGAIN_S, (LOOK_AGAIN_SHARE if alone else SHARED_SHARE) * _age_s(state, lease))
+    again_s = max(LOOK_AGAIN_S, _age_s(state, lease) - stay.halt_s)
     if alone and _can_move(state, lease):
         (segment,) = segments
         pace = segment.pace
