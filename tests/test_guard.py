@@ -14,6 +14,7 @@ from shoestring.errors import IllegalDecision
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
+from shoestring.kernel.codec import decode_turn, encode_turn
 from shoestring.kernel.records import Lease
 from shoestring.kernel.types import Offer, PriceHistory
 from shoestring.market.billing import billing_rule
@@ -232,3 +233,27 @@ def test_whatever_is_proposed_the_law_holds(seed: int) -> None:
     for _ in range(60):
         market.go_on()
         market.assert_lawful()
+
+
+# -- machines that cost money before they could be used ----------------------------------------------------------------
+def test_what_a_node_cost_while_it_started_is_reserved_when_it_is_extended() -> None:
+    run = story()
+    ask(run, end_by=900.0)
+    run.happened(e.LeaseGranted(at=300.0, lease="l0", billed_from=100.0))
+    longer = extend(run, end_by=1900.0)
+    assert longer.reserve_usd == pytest.approx((300 - 100) / 3600 * 0.3 + (1900 - 300) / 3600 * 1.0)
+
+
+def test_the_time_a_node_took_to_start_is_on_the_receipt_as_paid_and_starting() -> None:
+    run = story()
+    ask(run)
+    run.happened(e.LeaseGranted(at=300.0, lease="l0", billed_from=100.0))
+    run.happened(e.LeaseEnded(at=700.0, lease="l0", cause="released", charged_usd=0.05))
+    account = run.state.accounts[SPOT]
+    assert (account.seconds, account.time.starting_s) == (600.0, 200.0)
+
+
+def test_a_grant_without_it_is_written_as_before() -> None:
+    assert b"billed_from" not in encode_turn(e.LeaseGranted(at=1.0, lease="l0"), [])
+    early = e.LeaseGranted(at=1.0, lease="l0", billed_from=0.5)
+    assert decode_turn(encode_turn(early, []))[0] == early

@@ -15,6 +15,7 @@ import pytest
 
 from shoestring.worker.ranks import free_port
 from tests.docs.markdown import ROOT, blocks
+from tests.on_slurm.accounts import Accounts
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo", "scontrol")
 PACKAGES = ("munge", "slurmctld", "slurmd", "slurm-client")
@@ -62,37 +63,40 @@ NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=
 RESUME = """#!/bin/sh
 # Slurm gives it neither a PATH nor open files.
 for node in $(/usr/bin/scontrol show hostnames "$1"); do
-    echo "resume $node" >> {folder}/power.log
+    echo "resume $node $(/bin/date +%s.%N)" >> {folder}/power.log
     /usr/sbin/slurmd -b -N "$node" -f {folder}/slurm.conf </dev/null >/dev/null 2>&1
 done
 """
 SUSPEND = """#!/bin/sh
 for node in $(/usr/bin/scontrol show hostnames "$1"); do
-    echo "suspend $node" >> {folder}/power.log
+    echo "suspend $node $(/bin/date +%s.%N)" >> {folder}/power.log
     /bin/kill -9 "$(/bin/cat {folder}/slurmd-$node.pid)"
     /bin/rm -f {folder}/slurmd-$node.pid
 done
 """
 
 
-def install() -> None:
+def install(programs: tuple[str, ...] = PROGRAMS, packages: tuple[str, ...] = PACKAGES) -> None:
     """With apt, if it is missing; skips the tests where that is not possible."""
     if os.geteuid() != 0:
         pytest.skip("a Slurm for tests is started by root")
-    if all(map(shutil.which, PROGRAMS)):
+    if all(map(shutil.which, programs)):
         return
     if shutil.which("apt-get") is None:
         pytest.skip("Slurm is not installed, and there is no apt-get to install it")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
+    for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, text=True, check=False)
-    if done.returncode or not all(map(shutil.which, PROGRAMS)):
+    if done.returncode or not all(map(shutil.which, programs)):
         pytest.skip(f"Slurm cannot be installed here: {done.stderr.strip()[-200:]}")
 
 
 class SmallCluster:
-    def __init__(self, folder: Path, *, steady: int = 3, cloud: int = 2, cpus: int = 3) -> None:
+    def __init__(
+        self, folder: Path, *, steady: int = 3, cloud: int = 2, cpus: int = 3, accounts: Accounts | None = None
+    ) -> None:
         self.folder = folder
+        self.accounts = accounts
         self.conf = folder / "slurm.conf"
         self.steady = [f"s{number}" for number in range(steady)]
         self.cloud = [f"c{number}" for number in range(cloud)]
@@ -113,6 +117,7 @@ class SmallCluster:
                 steady=",".join(self.steady),
                 cloud=",".join(self.cloud),
             )
+            + ("" if accounts is None else accounts.settings)
         )
         _program(folder / "resume", RESUME.format(folder=folder))
         _program(folder / "suspend", SUSPEND.format(folder=folder))
@@ -121,6 +126,8 @@ class SmallCluster:
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
         try:
             self._munge()
+            if accounts is not None:
+                accounts.start(self.environment)
             self.start_controller()
             for name in self.steady:
                 self.start_node(name)
@@ -161,6 +168,14 @@ class SmallCluster:
             self._nodes.pop(name).wait()
         if mark_down:
             self.query("scontrol", "update", f"nodename={name}", "state=down", "reason=preempted")
+
+    def replace_node(self, name: str) -> None:
+        """Another machine in place of a node that was killed; of a cloud node when Slurm resumes it the next time."""
+        if name in self.steady:
+            self._nodes[name] = self._run("slurmd", "-D", "-N", name, "-f", str(self.conf))
+            return
+        for state in ("power_down_force", "resume"):
+            self.query("scontrol", "update", f"nodename={name}", f"state={state}", strict=False)
 
     def _run(self, *command: str) -> subprocess.Popen:
         with (self.folder / f"{command[0]}.out").open("ab") as log:
@@ -205,8 +220,13 @@ class SmallCluster:
 
     def power(self) -> set[str]:
         """Which nodes were resumed and suspended so far."""
+        return {f"{what} {node}" for what, node, _ in self.power_log()}
+
+    def power_log(self) -> list[tuple[str, str, float]]:
+        """Each time a node was resumed or suspended: which, and when."""
         path = self.folder / "power.log"
-        return set(path.read_text().splitlines()) if path.exists() else set()
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(what, node, float(at)) for what, node, at in map(str.split, lines)]
 
     # -- the end -------------------------------------------------------------------------------------------------------
     def end(self) -> None:
@@ -221,6 +241,8 @@ class SmallCluster:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+        if self.accounts is not None:
+            self.accounts.end()
 
 
 def _kill(pid: int) -> None:

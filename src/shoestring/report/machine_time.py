@@ -42,9 +42,9 @@ def time_so_far(state: RunState) -> HeldTime:
     billed = billed_time(state)
     held_s, used = billed.held_s, billed.used
     for lease in state.leases.values():
-        if lease.granted_at is None:
+        if lease.billed_from is None:
             continue
-        held_s += max(0.0, state.now - lease.granted_at)
+        held_s += max(0.0, state.now - lease.billed_from)
         used.add(lease.time)
         for segment in map(state.segments.__getitem__, lease.segments):
             share = dict(zip(segment.leases, segment.slots_on, strict=True))[lease.id] / lease.slots

@@ -59,11 +59,11 @@ def held_usd(state: RunState) -> float | None:
     """Cost so far of machines that still run: they are billed when they end. None if unknown."""
     total = 0.0
     for lease in state.leases.values():
-        if lease.granted_at is not None:
+        if lease.billed_from is not None:
             usd_per_hour = _usd_per_hour(state, lease.offer)
             if usd_per_hour is None:
                 return None
-            total += min(lease.reserve_usd, (state.now - lease.granted_at) / 3600 * usd_per_hour)
+            total += min(lease.reserve_usd, (state.now - lease.billed_from) / 3600 * usd_per_hour)
     return total
 
 

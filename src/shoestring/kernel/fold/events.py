@@ -49,6 +49,7 @@ def _lease_granted(state: RunState, event: e.LeaseGranted) -> None:
         del state.setbacks[lease.offer]
     lease.granted_at = event.at
     lease.billed_from = event.at if event.billed_from is None else min(event.at, event.billed_from)
+    lease.time.starting_s += event.at - lease.billed_from
     lease.idle_since = event.at
     update_indexes(state, lease)
 
@@ -80,7 +81,7 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
     remove_lease(state, lease)
     state.last_lease_at = event.at
     account = state.accounts.setdefault(lease.offer, Account())
-    seconds = max(0.0, event.at - (event.at if lease.granted_at is None else lease.granted_at))
+    seconds = max(0.0, event.at - (event.at if lease.billed_from is None else lease.billed_from))
     account.leases += 1
     account.seconds += seconds
     account.time.add(lease.time)
