@@ -1,4 +1,4 @@
-"""Accounts: slurmdbd over a MariaDB of its own, on loopback, so that Slurm itself says when each job began and ended."""
+"""Accounts: slurmdbd over a MariaDB of its own, on loopback, so that Slurm says when each job began and ended."""
 
 import os
 import shutil

@@ -127,7 +127,7 @@ def _check(run: RunFolder, cluster: SmallCluster, reaper: Reaper, jobs: int, kil
     plans = [decision for decision in decisions if isinstance(decision, PlanSaves)]
     assert plans, "no save was planned"
     starts = [decision for decision in decisions if isinstance(decision, StartSegment)]
-    lines = [
+    return [
         f"{jobs} jobs, all results right; {len(starts)} starts, {sum(len(x.leases) > 1 for x in starts)} of gangs, "
         f"{sum(x.resume_from is not None for x in starts)} from a checkpoint",
         f"{reaper.killed} nodes killed at recorded ages, the controller killed {kills} times",
@@ -135,12 +135,11 @@ def _check(run: RunFolder, cluster: SmallCluster, reaper: Reaper, jobs: int, kil
         *_billed_as_accounted(run, cluster),
         str(study.receipt),
     ]
-    return lines
 
 
 def _billed_as_accounted(run: RunFolder, cluster: SmallCluster) -> list[str]:
-    """The time each lease is billed for: of steady nodes against the accounts of Slurm; of cloud nodes, which cost money
-    while they start and until they are suspended, against the log of their power."""
+    """The time each lease is billed for: of steady nodes against the accounts of Slurm; of cloud nodes, which cost
+    money while they start and until they are suspended, against the log of their power."""
     entries = list(run.entries())
     granted = {x.event.lease: x.event for x in entries if isinstance(x.event, LeaseGranted)}
     ended = {x.event.lease: x.event for x in entries if isinstance(x.event, LeaseEnded) and x.event.lease in granted}
@@ -162,7 +161,7 @@ def _billed_as_accounted(run: RunFolder, cluster: SmallCluster) -> list[str]:
     assert max(steady_s) <= 2.0, f"a lease is billed for another time than accounted: {sorted(steady_s)[-3:]}"
     assert max(resumed_s) <= 2.0, f"a cloud node is billed from another time than it was resumed: {resumed_s}"
     return [
-        f"{len(ended)} leases billed; of steady nodes as Slurm's accounts have it, at most {max(steady_s):.1f} s apart; "
+        f"{len(ended)} leases billed; of steady nodes as accounted by Slurm, at most {max(steady_s):.1f} s apart; "
         f"of {len(resumed_s) - 1} cloud nodes from when they were resumed, at most {max(resumed_s):.1f} s apart, and "
         f"suspended {min(suspended_s):.1f} to {max(suspended_s):.1f} s after the end of their bill",
     ]
