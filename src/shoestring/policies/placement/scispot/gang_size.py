@@ -20,6 +20,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.job_length import JobLengths
 from shoestring.policies.placement.renting.assign import RETRY
 from shoestring.policies.placement.renting.rent_gang import is_available, payable_s
 from shoestring.policies.placement.scispot.candidates import (
@@ -30,7 +31,7 @@ from shoestring.policies.placement.scispot.candidates import (
     places,
     steps_to_do,
 )
-from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, by_price, in_order, running_on
+from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, in_order, running_on
 from shoestring.policies.placement.scispot.supply import Supply
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class _Choices:
         self._places = places(state, counts)
         self._supply = Supply.of(state)
         self._tried = running_on(state)
+        self._timed = bool(JobLengths.of(state).speeds.trials)
         self._found: dict[float, list[Candidate]] = {}
         """By the steps that a job has left: most have all of theirs."""
         self._ordered: dict[float, list[tuple[Candidate, str]]] = {}
@@ -99,7 +101,9 @@ class _Choices:
         chosen = chosen_place(self._state, job)
         found = self._candidates(job)
         if not found:
-            return self._by_price(chosen)
+            return None
+        if chosen is not None and not self._timed and self._supply.has_some(chosen):
+            return chosen, "its machines are held or pending"
         ordered = self._in_order(job, found)
         possible = [pair for pair in ordered if self._possible(pair[0].place)]
         if not possible:
@@ -122,13 +126,6 @@ class _Choices:
         if not chosen.prospect.tried and self._supply.has(chosen.place):
             return chosen.in_time == best.in_time
         return self._supply.has_some(chosen.place) and _nearly_as_good(chosen, best)
-
-    def _by_price(self, chosen: Place | None) -> Choice | None:
-        """Before a job was timed."""
-        if chosen is not None and self._supply.has_some(chosen):
-            return chosen, "its machines are held or pending"
-        ordered = by_price(self._state, self._places)
-        return next((pair for pair in ordered if self._possible(pair[0])), ordered[0] if ordered else None)
 
     def _candidates(self, job: Job) -> list[Candidate]:
         steps = steps_to_do(self._state, job)
