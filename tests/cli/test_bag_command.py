@@ -152,6 +152,12 @@ def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
         (["--over", "a=1"], "Missing argument"),
         (["--over", "a=1", "--recipe", "scispt", "--", "echo"], "did you mean scispot"),
         (["--over", "a=1", "--gangs", "1,2", "--", "echo"], "the recipe given has no such option"),
+        (["--over", "a=1", "--cpus-per-job", "4", "--", "echo"], "the recipe given has no such option"),
+        (
+            ["--over", "a=1", "--recipe", "scispot", "--cpus-per-job", "4", "--gangs", "2", "--", "echo"],
+            "both say how many machines a job has",
+        ),
+        (["--over", "a=1", "--recipe", "scispot", "--cpus-per-job", "0", "--", "echo"], "must be at least 1"),
         (["--over", "a=1", "--recipe", "scispot", "--gangs", "two", "--", "echo"], "'two' is not a number"),
         (["--over", "a=1", "--recipe", "scispot", "--gangs", "2", "--", "echo"], "at most 1 may be rented at once"),
         (["--over", "a=1", "--", "no-such-program"], "there is no program"),

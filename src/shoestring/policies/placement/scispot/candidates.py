@@ -84,6 +84,26 @@ def place_on(state: RunView, listing: Listing, count: int) -> Place:
     return Place(listing, worker if count == 1 else count * whole_slots(listing, worker), count)
 
 
+def places_with_cpus(state: RunView, cpus: float) -> list[Place]:
+    """The same for jobs of so many CPUs: on each offer as many machines as have them, if so many may be rented."""
+    fitting = [place.listing for place in places(state)]
+    found = [place_with_cpus(listing, cpus, state.spec.slots) for listing in fitting]
+    return [place for place in found if place.count <= state.spec.max_machines]
+
+
+def place_with_cpus(listing: Listing, cpus: float, worker: int) -> Place:
+    """n_i = ceil(R / cpus_i) machines of type i for a job of R CPUs, all of each; where one has enough, only as many of
+    its slots as are needed.  Paper: SciSpot section 4.3
+
+    Differs from the paper: rounded up, so that R need not be a multiple of the CPUs of every type.
+    """
+    whole = whole_slots(listing, worker)
+    usable_cpus = listing.vcpus * whole / listing.slots
+    count = max(1, math.ceil(cpus / usable_cpus - 1e-9))
+    workers = max(1, math.ceil(cpus / usable_cpus * whole / worker - 1e-9))
+    return Place(listing, worker * workers if count == 1 else count * whole, count)
+
+
 def chosen_place(state: RunView, job: Job) -> Place | None:
     """What it is pinned to."""
     if job.offer is None:

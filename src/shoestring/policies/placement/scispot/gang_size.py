@@ -29,6 +29,7 @@ from shoestring.policies.placement.scispot.candidates import (
     candidates,
     chosen_place,
     places,
+    places_with_cpus,
     steps_to_do,
 )
 from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, in_order, running_on
@@ -46,6 +47,8 @@ class Gangs:
     lifetimes: LifetimeSource
     counts: tuple[int, ...]
     """Numbers of machines to choose from; a job on one machine keeps its own slots."""
+    cpus_per_job: float | None = None
+    """In their place: how many CPUs a job has, on whatever type and number of machines."""
     wants: ClassVar[frozenset[Waker]] = frozenset(
         {d.RunJob, e.LeaseDenied, e.LeaseEnded, e.SegmentEnded, e.TimerFired, e.UserAsked}
     )
@@ -53,7 +56,7 @@ class Gangs:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running" or not state.waiting or (isinstance(event, e.TimerFired) and event.name != RETRY):
             return
-        choices = _Choices(state, self.lifetimes, self.counts)
+        choices = _Choices(state, self.lifetimes, self._places(state))
         for job in [state.jobs[job_id] for job_id in state.waiting]:
             choice = choices.choose(job)
             if choice is None:
@@ -64,13 +67,15 @@ class Gangs:
                 why = f"on {place}: {why}"
                 yield d.RunJob(job=job.id, until_step=job.until_step, slots=slots, offer=offer, why=why)
 
+    def _places(self, state: RunView) -> list[Place]:
+        return places(state, self.counts) if self.cpus_per_job is None else places_with_cpus(state, self.cpus_per_job)
+
 
 class _Choices:
     """Choices for jobs in the order in which they wait, each given what those before it claim and try."""
 
-    def __init__(self, state: RunView, lifetimes: LifetimeSource, counts: Sequence[int]) -> None:
-        self._state, self._lifetimes = state, lifetimes
-        self._places = places(state, counts)
+    def __init__(self, state: RunView, lifetimes: LifetimeSource, where: Sequence[Place]) -> None:
+        self._state, self._lifetimes, self._places = state, lifetimes, where
         self._supply = Supply.of(state)
         self._tried = running_on(state)
         self._timed = bool(JobLengths.of(state).speeds.trials)
