@@ -15,6 +15,7 @@ from shoestring.market.preemptible_2019 import SCALE_S, SHAPE
 from shoestring.models.lifetimes.checkpoint_schedule import Costs, schedule_for
 from shoestring.models.lifetimes.families import Weibull
 from shoestring.models.lifetimes.fit import LEAST_DEATHS
+from shoestring.models.lifetimes.groups import LifetimeGroup, LifetimeGroups
 from shoestring.models.lifetimes.saved import SavedLifetimes
 from shoestring.models.lifetimes.source import LifetimeSource
 from shoestring.models.speed.latencies import SAVE_S
@@ -26,7 +27,10 @@ from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, Story, story
 HOUR_S = 3600.0
 SPOT_LISTING = replace(SPEC.listings[0], max_life_s=24 * HOUR_S)
 WEIBULL = Weibull(scale_s=SCALE_S, shape=SHAPE, limit_s=24 * HOUR_S)
-KNOWN = LifetimeSource(SavedLifetimes(name="weibull_atom", by="likelihood", machines=9, taken=9, pooled=WEIBULL))
+GROUPS = LifetimeGroups(trait="machine", strength=1.0, kinds={"other": LifetimeGroup(deaths=9.0, expected=1.0)})
+KNOWN = LifetimeSource(
+    SavedLifetimes(name="weibull_atom", by="likelihood", machines=9, taken=9, pooled=WEIBULL, kinds=(GROUPS,))
+)
 LONG = replace(SPEC, listings=(SPOT_LISTING, SPEC.listings[1]), max_steps=100, deadline_s=20 * 24 * HOUR_S)
 
 

@@ -54,7 +54,7 @@ class LifetimeSource:
         """What the run has observed of each spot offer. Needed for every offer in turn, so it is kept for as long as
         nothing can have changed."""
         moment = (view.now, sum(account.leases for account in view.accounts.values()))
-        kept: dict[object, dict[Offer, LifetimeGroup]] = view.memo(("lifetimes seen", self), dict)
+        kept: dict[object, dict[Offer, LifetimeGroup]] = view.memo("lifetimes seen", dict)
         if moment not in kept:
             kept.clear()
             leases = list(view.leases.values())
