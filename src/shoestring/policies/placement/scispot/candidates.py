@@ -93,7 +93,7 @@ def places_with_cpus(state: RunView, cpus: float) -> list[Place]:
 
 def place_with_cpus(listing: Listing, cpus: float, worker: int) -> Place:
     """n_i = ceil(R / cpus_i) machines of type i for a job of R CPUs, all of each; where one has enough, only as many of
-    its slots as are needed.  Paper: SciSpot section 4.3
+    its slots as are needed.  Paper: SciSpot section 4.3, n_i
 
     Differs from the paper: rounded up, so that R need not be a multiple of the CPUs of every type.
     """
