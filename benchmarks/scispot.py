@@ -99,8 +99,9 @@ def lemma_row(found: Ends) -> Row:
         "lemma_1_density_at_ends",
         found.simulated,
         "x",
-        f"Fig. 4: of {PREEMPTIONS} preemptions that do not overlap, 2 min each, against the mean over a day; the lemma "
-        f"says {found.lemma:.3f}. Real machines: {found.real:.1f} in the first hour, and {found.together:.0%} of "
+        f"Fig. 4: of {PREEMPTIONS} preemptions that do not overlap, 2 min each, in the first and last minute of a day, "
+        f"against the mean; the lemma says {found.lemma:.3f} at the very ends. Real machines: {found.real:.1f} in the "
+        f"first hour, and {found.together:.0%} of "
         "preemptions have another within a minute",
     )
 

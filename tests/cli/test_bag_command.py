@@ -131,6 +131,16 @@ def test_scispot_runs_a_bag_too(prompt: Prompt) -> None:
     assert "20 of 20 jobs finished" in result.output
 
 
+def test_a_job_may_have_a_number_of_cpus_on_whatever_machines(prompt: Prompt) -> None:
+    words = ["--over", "n=0..3", "--market", "preemptible", "--budget", "9", "--deadline", "1d", "--simulate", "--json"]
+    types = ["--machines", "n1-highcpu-8,n1-highcpu-16", "--max-machines", "8"]
+    cpus = ["--recipe", "scispot", "--cpus-per-job", "32", "--job-takes", "2h"]
+    result = prompt("bag", *words, *types, *cpus, "--", "sim", "{n}")
+    assert result.exit_code == 0, result.output
+    trials = json.loads(result.stdout)["trials"]
+    assert {trial["status"] for trial in trials} == {"finished"}
+
+
 def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
     words = ["--over", "n=0..3", "--market", "preemptible", "--budget", "9", "--deadline", "1d", "--simulate", "--json"]
     result = prompt("bag", *words, "--recipe", "scispot", "--gangs", "2", "--job-takes", "2h", "--", "sim", "{n}")
