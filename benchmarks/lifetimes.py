@@ -4,6 +4,10 @@ Each fold is predicted by models fitted to the others; machines launched on one 
 machines were released by their users: they are right-censored, in the likelihood and in the distance (KS). Preemptions
 at the 24 h limit or within the hour after it count as one event, so that models with and without an atom there can be
 compared. The paper's own procedure, least squares on the preempted machines, is `bathtub_printed`.
+
+    python -m benchmarks.lifetimes [--quick] [--json FILE] [--parameters]
+
+`--parameters` prints the fit that ships, the lines of `shoestring.market.preemptible_2019`, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,17 +18,22 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks import datasets
 from benchmarks.rows import Row, cpu_s, parser, publish
 from shoestring.errors import DataError
+from shoestring.models.lifetimes.families import Weibull
 from shoestring.models.lifetimes.fit import DEFAULT, MODELS, fit, log_likelihoods
+from shoestring.models.lifetimes.groups import Trait, fit_groups
 from shoestring.models.lifetimes.records import LifetimeRecords, read_lifetimes
 from shoestring.models.lifetimes.saved import fit_saved
 from shoestring.models.lifetimes.scores import LifetimeScores, cross_validated, folds
 
 LIVES = "google_preemptible*.csv*"
 PAPER, RIVAL = "bathtub_printed", "mixture_atom"
+SHIPPED: tuple[Trait, ...] = ("machine", "zone")
+LAUNCH: tuple[Trait, ...] = ("time", "weekday")
 FEW = 48
 """As many machines as a few runs may have used."""
 
@@ -36,15 +45,29 @@ def gain_error(better: LifetimeScores, worse: LifetimeScores) -> float:
     return float((better.each - worse.each).std(ddof=1)) / math.sqrt(len(better.each))
 
 
-def with_kinds(seen: LifetimeRecords, parts: Parts) -> np.ndarray:
-    """The log-likelihood of each machine under the default with multipliers of its type, zone and time of launch."""
+def with_kinds(seen: LifetimeRecords, parts: Parts, traits: Sequence[Trait]) -> np.ndarray:
+    """The log-likelihood of each machine under the default with multipliers of its groups by these traits."""
     each = np.zeros(len(seen))
     for part in parts:
-        saved = fit_saved(seen.pick(np.setdiff1d(np.arange(len(seen)), part)), DEFAULT)
+        learned = seen.pick(np.setdiff1d(np.arange(len(seen)), part))
+        saved = fit_saved(learned, DEFAULT)
+        saved = replace(saved, kinds=fit_groups(saved.pooled, learned, traits))
         for row in part:
             model = saved.model_for(seen.machine[row], seen.zone[row], float(seen.launched_at[row]))
             each[row] = log_likelihoods(model, seen.pick(np.array([row])))[0]
     return each
+
+
+def parameters(seen: LifetimeRecords) -> str:
+    """The source lines of the fit that ships."""
+    model = fit(DEFAULT, seen)
+    assert isinstance(model, Weibull)
+    lines = [f"SCALE_S = {model.scale_s:.1f}", f"SHAPE = {model.shape:.5f}", f"LIMIT_S = {model.limit_s}"]
+    for groups in fit_groups(model, seen, SHIPPED):
+        lines.append(f"BY_{groups.trait.upper()} = {{")
+        lines += [f'    "{name}": {groups.multiplier(name):.3f},' for name in sorted(groups.kinds)]
+        lines.append("}")
+    return "\n".join(lines)
 
 
 def from_few(name: str, seen: LifetimeRecords, samples: int) -> float:
@@ -59,7 +82,11 @@ def from_few(name: str, seen: LifetimeRecords, samples: int) -> float:
 
 
 def rows(
-    seen: LifetimeRecords, scores: dict[str, LifetimeScores], kinds: np.ndarray, few: dict[str, float], fit_s: float
+    seen: LifetimeRecords,
+    scores: dict[str, LifetimeScores],
+    kinds: dict[tuple[Trait, ...], np.ndarray],
+    few: dict[str, float],
+    fit_s: float,
 ) -> list[Row]:
     default, paper = scores[DEFAULT], scores[PAPER]
     best = max(scores, key=lambda name: scores[name].log_likelihood)
@@ -86,9 +113,18 @@ def rows(
         ),
         Row(
             "kinds_loglik_gain",
-            float(kinds.mean()) - default.log_likelihood,
+            float(kinds[SHIPPED].mean()) - default.log_likelihood,
             "nats/VM",
-            f"{DEFAULT} with machine type, zone and time of launch, against {DEFAULT}",
+            f"{DEFAULT} with machine type and zone, as it ships, against {DEFAULT}",
+        ),
+        *(
+            Row(
+                f"{trait}_of_launch_loglik_gain",
+                float(kinds[(*SHIPPED, trait)].mean() - kinds[SHIPPED].mean()),
+                "nats/VM",
+                f"{what} added to type and zone; alone {float(kinds[(trait,)].mean()) - default.log_likelihood:+.4f}",
+            )
+            for trait, what in zip(LAUNCH, ("day or night", "workday or weekend"), strict=True)
         ),
         Row("default_fit_ms", fit_s * 1e3, "ms", "CPU, all machines, kinds included"),
     ]
@@ -99,6 +135,7 @@ def rows(
 
 def main() -> None:
     options = parser(__doc__ or "")
+    options.add_argument("--parameters", action="store_true", help="print the fit that ships as source lines")
     datasets.add_held_out_option(options)
     asked = options.parse_args()
     try:
@@ -106,14 +143,18 @@ def main() -> None:
     except DataError as missing:
         print(f"skipped: {missing} ({missing.hint})")
         return
-    datasets.announce("lifetimes", [path.name.split(".")[0]])
     seen = read_lifetimes(path)
+    if asked.parameters:
+        print(parameters(seen))
+        return
+    datasets.announce("lifetimes", [path.name.split(".")[0]])
     parts = folds(seen, 3 if asked.quick else 10)
     scores = {name: cross_validated(partial(fit, name), seen, parts) for name in MODELS}
+    tried = (SHIPPED, *((*SHIPPED, trait) for trait in LAUNCH), *((trait,) for trait in LAUNCH))
     few = {name: from_few(name, seen, 5 if asked.quick else 40) for name in (DEFAULT, RIVAL)}
     fit_s = cpu_s(lambda: fit_saved(seen, DEFAULT))
     publish(
-        rows(seen, scores, with_kinds(seen, parts), few, fit_s),
+        rows(seen, scores, {traits: with_kinds(seen, parts, traits) for traits in tried}, few, fit_s),
         asked.json,
         unprinted=[Row(f"ks_{name}", found.ks, "", "") for name, found in scores.items()],
     )

@@ -1,12 +1,17 @@
 """Whole bags, run by the product: `recipe="scispot"` on machines with the lifetimes of one fold.
 
-The product's own lifetimes are constants that were fitted on all folds: these bags are no test on unseen machines.
+The model comes from the other folds, in a file, as a user would give it (`lifetimes: FILE`): no machine of a bag was
+seen by the model that it is run with.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from benchmarks.scispot_lives import Split
@@ -15,10 +20,12 @@ from shoestring.controller import run
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.events import RunStarted
 from shoestring.kernel.spec import RunSpec
-from shoestring.kernel.types import Value
+from shoestring.kernel.state import RunState
+from shoestring.kernel.types import Listing, Value
 from shoestring.market.catalog import catalog
 from shoestring.market.simulated.provider import SimulatedProvider
 from shoestring.models.lifetimes.model import HOUR_S
+from shoestring.models.lifetimes.saved import encoded
 from shoestring.space.space import Int, Space
 from shoestring.storage.journal.memory import MemoryJournal
 from shoestring.world.sim.workload import Workload
@@ -51,33 +58,66 @@ def play_bag(
     if not saves:
         listings = tuple(replace(listing, notice_s=0.0) for listing in listings)
     options: dict[str, Value] = {"gangs": gangs, **({} if saves else {"checkpointing": "none"})}
-    provider = SimulatedProvider.preemptible(listings, split.truth_of("n1-highcpu-16"), seed=seed, provision_s=60.0)
-    steps = round(hours * HOUR_S / STEP_S)
-    spec = RunSpec(
-        name="bag",
-        kind="bag",
-        space=Space(params={"number": Int(0, jobs)}),
-        given=tuple({"number": number} for number in range(jobs)),
-        trials=jobs,
-        max_steps=steps,
-        budget_usd=1e6,
-        deadline_s=30 * 86400.0,
-        listings=listings,
+    state = played(
+        split,
+        listings,
+        jobs,
+        seed,
+        max_steps=round(hours * HOUR_S / STEP_S),
         max_machines=MACHINES,
-        recipe="scispot",
         options=options,
-        seed=seed,
+        workload=Workload(
+            curve=lambda _: lambda step: {"done": step}, seconds_per_step=lambda _, __, n: STEP_S / n**scaling
+        ),
+        machine="n1-highcpu-16",
     )
-    workload = Workload(
-        curve=lambda _: lambda step: {"done": step}, seconds_per_step=lambda _, __, n: STEP_S / n**scaling
-    )
-    first = [RunStarted(at=provider.start, spec=spec, seed=seed)]
-    world = SimWorld(provider, workload, start=provider.start)
-    state = run(world, MemoryJournal(), recipes.build(spec), BudgetAndDeadline(), first=first)
     work_s = jobs * hours * HOUR_S
     return Outcome(
         state.spent_usd,
         (work_s + jobs * START_S) / HOUR_S * machine.on_demand_usd_per_hour,
         state.lost_s / work_s,
-        all(job.status == "finished" for job in state.jobs.values()),
+        is_done(state),
     )
+
+
+def played(
+    split: Split,
+    listings: Sequence[Listing],
+    jobs: int,
+    seed: int,
+    *,
+    max_steps: int,
+    max_machines: int,
+    options: Mapping[str, Value],
+    workload: Workload,
+    machine: str | None = None,
+) -> RunState:
+    """A bag to its end, on held-out lifetimes: those of one machine type, or of all."""
+    provider = SimulatedProvider.preemptible(listings, split.truth_of(machine), seed=seed, provision_s=60.0)
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "lifetimes.json"
+        model.write_bytes(encoded(split.saved))
+        spec = RunSpec(
+            name="bag",
+            kind="bag",
+            space=Space(params={"number": Int(0, jobs)}),
+            given=tuple({"number": number} for number in range(jobs)),
+            trials=jobs,
+            max_steps=max_steps,
+            open_ended=True if max_steps == 1 else UNSET,
+            budget_usd=1e6,
+            deadline_s=365 * 86400.0,
+            listings=tuple(listings),
+            max_machines=max_machines,
+            recipe="scispot",
+            options={"lifetimes": str(model), **options},
+            seed=seed,
+        )
+        policies = recipes.build(spec)
+    world = SimWorld(provider, workload, start=provider.start)
+    first = [RunStarted(at=provider.start, spec=spec, seed=seed)]
+    return run(world, MemoryJournal(), policies, BudgetAndDeadline(), first=first)
+
+
+def is_done(state: RunState) -> bool:
+    return all(job.status == "finished" for job in state.jobs.values())

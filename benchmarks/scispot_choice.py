@@ -3,27 +3,32 @@
 Applications have the lengths and the scaling that the paper reports: Nanoconfinement 14 minutes on four machines of 16
 CPUs and 40 % slower at worst than at best, Shapes 9 minutes wherever it runs, LULESH 12.5 minutes on eight of 8. In
 between, time is assumed to grow by the same step with every doubling of the machines. Longer runs of each stand for
-larger problems.
+larger problems. `choices` knows these lengths and not the lifetimes; `explored` are whole bags of the product, which
+knows neither, and pays for finding out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2
+from math import inf, log2
 
 import numpy as np
 
+from benchmarks.scispot_bags import is_done, played
 from benchmarks.scispot_lives import Split
 from benchmarks.scispot_portfolio import shares
 from shoestring.market.catalog import catalog
 from shoestring.market.simulated.provider import PREEMPTIBLE_PRICE_SHARE
 from shoestring.models.lifetimes.job_cost import job_usd, printed_job_usd
+from shoestring.world.sim.workload import Workload
 
 CPUS = 64
 SIZES = (2, 4, 8, 16, 32)
 RESTART_S = 120.0
 LONGER = (1, 4, 16)
+JOBS, EXPLORED_LONGER = 100, (1, 4)
+"""Of a whole bag."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,46 @@ def choices(split: Split, sizes: Sequence[int] = SIZES) -> list[Chosen]:
             }
             found.append(Chosen(app.name, longer, usd, {size: (work[size], really[size]) for size in enough}))
     return found
+
+
+@dataclass(frozen=True)
+class Explored:
+    application: str
+    longer: int
+    usd: float
+    alone_usd: dict[int, float]
+    """By the only machine size allowed; infinite where the bag was not done."""
+    done: bool
+
+    @property
+    def regret(self) -> float:
+        return self.usd / min(self.alone_usd.values()) - 1
+
+
+def explored(asked: tuple[Split, int]) -> list[Explored]:
+    """Bags of jobs of 64 CPUs each (`cpus_per_job`), on the lifetimes of all held-out machines."""
+    split, seed = asked
+    found = []
+    for app in APPLICATIONS:
+        for longer in EXPLORED_LONGER:
+            usd, done = _bag_usd(split, seed, app, longer, SIZES)
+            alone = {size: _bag_usd(split, seed, app, longer, (size,)) for size in SIZES}
+            least = {size: each_usd if each_done else inf for size, (each_usd, each_done) in alone.items()}
+            found.append(Explored(app.name, longer, usd, least, done))
+    return found
+
+
+def _bag_usd(split: Split, seed: int, app: Application, longer: int, sizes: Sequence[int]) -> tuple[float, bool]:
+    machines = [catalog.machine("gcp", f"n1-highcpu-{size}") for size in sizes]
+    listings = [catalog.listing(x, "us-east1-b", spot=True, legacy_preemptible=True) for x in machines]
+    workload = Workload(
+        curve=lambda _: lambda step: {"done": step},
+        seconds_per_step=lambda _, listing, __: longer * app.work_s(round(listing.vcpus)),
+        steps=lambda _: 1,
+    )
+    options = {"cpus_per_job": CPUS}
+    state = played(split, listings, JOBS, seed, max_steps=1, max_machines=CPUS, options=options, workload=workload)
+    return state.spent_usd, is_done(state)
 
 
 def regret(found: Sequence[Chosen], name: str) -> float:

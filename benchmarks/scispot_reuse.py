@@ -1,4 +1,4 @@
-"""How often jobs fail, by reuse policy: the paper's Figures 5, 7 and 8."""
+"""How often jobs fail, by reuse policy: the paper's Figures 5, 7, 8 and 9."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.scispot_lives import Split
-from shoestring.models.lifetimes.model import HOUR_S, Floats
+from shoestring.models.lifetimes.groups import scaled
+from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel
 from shoestring.models.lifetimes.reuse import printed_reuse_saves_s, reuse_saves_s
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
@@ -28,11 +29,28 @@ def _printed(split: Split, work_s: float) -> Floats:
     return printed_reuse_saves_s(lifetimes, work_s, AGES_S) >= 0
 
 
+def _with(model: Callable[[Split], LifetimeModel]) -> Rule:
+    """Our rule on another model than the fitted one."""
+
+    def rule(split: Split, work_s: float) -> Floats:
+        lifetimes = SurvivalTable.of(model(split), until_s=24 * HOUR_S)
+        return reuse_saves_s(lifetimes, work_s, AGES_S, SETUP_S) >= 0
+
+    return rule
+
+
+WRONG: dict[str, Rule] = {
+    "ours, three times the hazard": _with(lambda split: scaled(split.saved.pooled, 3.0)),
+    "ours, a third of the hazard": _with(lambda split: scaled(split.saved.pooled, 1 / 3)),
+    "ours, Eq. 1 by least squares": _with(lambda split: split.printed),
+}
+"""The paper's Figure 9: what a badly fitted model costs."""
 RULES: dict[str, Rule] = {
     "memoryless": lambda _, __: np.ones(len(AGES_S), dtype=bool),
     "age + job < 24 h": lambda _, work_s: AGES_S + work_s < 24 * HOUR_S,
     "Eq. 10 as printed": _printed,
     "ours": _ours,
+    **WRONG,
 }
 
 

@@ -9,12 +9,15 @@ import numpy as np
 from benchmarks.rows import cpu_s
 from benchmarks.scispot_lives import Draws, Split
 from shoestring.models.lifetimes.checkpoint_schedule import CheckpointSchedule, Costs, solve, young_daly_s
+from shoestring.models.lifetimes.groups import scaled
 from shoestring.models.lifetimes.model import HOUR_S
 from shoestring.models.lifetimes.survival_table import SurvivalTable
 
 COSTS = Costs(save_s=60.0, restart_s=120.0)
 LENGTHS_H = tuple(range(1, 13))
 AGES_H = (0, 4, 8, 12, 16, 20)
+
+WRONG = {"three times the hazard": 3.0, "a third of the hazard": 1 / 3}
 
 Schedule = Callable[[float, float], float | None]
 """From the work left and the machine's age: seconds of work to the next save; None releases the machine."""
@@ -30,6 +33,12 @@ def contestants(split: Split) -> dict[str, Schedule]:
     return {
         "programme": programme(split).next_save_s,
         "programme on Eq. 1": solve(printed, longest_s, COSTS).next_save_s,
+        **{
+            f"programme, {name}": solve(
+                SurvivalTable.of(scaled(split.saved.pooled, times), until_s=24 * HOUR_S), longest_s, COSTS
+            ).next_save_s
+            for name, times in WRONG.items()
+        },
         "Young-Daly, fair": every(young_daly_s(COSTS.save_s, split.saved.pooled.mean_s())),
         "Young-Daly, 1 h": every(young_daly_s(COSTS.save_s, HOUR_S)),
         "none": lambda left_s, _: left_s,

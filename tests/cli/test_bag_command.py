@@ -131,6 +131,16 @@ def test_scispot_runs_a_bag_too(prompt: Prompt) -> None:
     assert "20 of 20 jobs finished" in result.output
 
 
+def test_a_job_may_have_a_number_of_cpus_on_whatever_machines(prompt: Prompt) -> None:
+    words = ["--over", "n=0..3", "--market", "preemptible", "--budget", "9", "--deadline", "1d", "--simulate", "--json"]
+    types = ["--machines", "n1-highcpu-8,n1-highcpu-16", "--max-machines", "8"]
+    cpus = ["--recipe", "scispot", "--cpus-per-job", "32", "--job-takes", "2h"]
+    result = prompt("bag", *words, *types, *cpus, "--", "sim", "{n}")
+    assert result.exit_code == 0, result.output
+    trials = json.loads(result.stdout)["trials"]
+    assert {trial["status"] for trial in trials} == {"finished"}
+
+
 def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
     words = ["--over", "n=0..3", "--market", "preemptible", "--budget", "9", "--deadline", "1d", "--simulate", "--json"]
     result = prompt("bag", *words, "--recipe", "scispot", "--gangs", "2", "--job-takes", "2h", "--", "sim", "{n}")
@@ -152,6 +162,12 @@ def test_several_machines_may_work_on_one_job(prompt: Prompt) -> None:
         (["--over", "a=1"], "Missing argument"),
         (["--over", "a=1", "--recipe", "scispt", "--", "echo"], "did you mean scispot"),
         (["--over", "a=1", "--gangs", "1,2", "--", "echo"], "the recipe given has no such option"),
+        (["--over", "a=1", "--cpus-per-job", "4", "--", "echo"], "the recipe given has no such option"),
+        (
+            ["--over", "a=1", "--recipe", "scispot", "--cpus-per-job", "4", "--gangs", "2", "--", "echo"],
+            "both say how many machines a job has",
+        ),
+        (["--over", "a=1", "--recipe", "scispot", "--cpus-per-job", "0", "--", "echo"], "must be at least 1"),
         (["--over", "a=1", "--recipe", "scispot", "--gangs", "two", "--", "echo"], "'two' is not a number"),
         (["--over", "a=1", "--recipe", "scispot", "--gangs", "2", "--", "echo"], "at most 1 may be rented at once"),
         (["--over", "a=1", "--", "no-such-program"], "there is no program"),

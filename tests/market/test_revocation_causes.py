@@ -82,8 +82,22 @@ def survivors(ages, at_s):
 def test_googles_machines_are_preempted_young_or_at_the_limit():
     ages = [GooglePreemptible().sample(generator("google", n)) for n in range(5000)]
     assert max(ages) == 24 * HOUR
-    assert survivors(ages, HOUR) == pytest.approx(0.84, abs=0.02)
-    assert survivors(ages, 24 * HOUR) == pytest.approx(0.61, abs=0.02)
+    assert survivors(ages, HOUR) == pytest.approx(0.88, abs=0.02)
+    assert survivors(ages, 24 * HOUR) == pytest.approx(0.59, abs=0.02)
+
+
+def test_a_machine_type_or_zone_that_is_preempted_more_lives_shorter():
+    calm, busy = (
+        GooglePreemptible.of("n1-highcpu-4", "us-west1-a"),
+        GooglePreemptible.of("n1-highcpu-32", "us-central1-c"),
+    )
+    reach = [
+        survivors([lives.sample(generator("google", n)) for n in range(5000)], 24 * HOUR) for lives in (calm, busy)
+    ]
+    pooled = 0.59  # S^m, m the product of both multipliers
+    assert reach[0] == pytest.approx(pooled ** (0.626 * 0.598), abs=0.02)
+    assert reach[1] == pytest.approx(pooled ** (1.402 * 1.361), abs=0.02)
+    assert GooglePreemptible.of("never-seen", "nowhere") == GooglePreemptible()
 
 
 def test_googles_machines_are_like_those_of_2019(real_data):

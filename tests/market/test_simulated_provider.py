@@ -207,7 +207,7 @@ def test_on_a_preemptible_market_there_is_one_price_and_no_machine_outlives_a_da
     lifetimes = [taken.gone_at - provider.start for taken in gone if taken is not None]
     assert len(lifetimes) == 300
     assert max(lifetimes) == 86400.0
-    assert 0.3 < sum(life < 86400.0 for life in lifetimes) / 300 < 0.5
+    assert 0.15 < sum(life < 86400.0 for life in lifetimes) / 300 < 0.3  # a calm type in a calm zone
 
 
 @pytest.mark.parametrize("price_share", [0.0, -1.0, 1.5])

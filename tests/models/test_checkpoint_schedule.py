@@ -130,3 +130,20 @@ def test_nonsense_is_refused() -> None:
         solve(LIVES, 0.0, COSTS)
     with pytest.raises(SpecError, match="save_s"):
         Costs(save_s=-1.0)
+
+
+def test_the_first_of_a_gang_of_different_ages_dies_as_the_first_of_many_simulated_ones() -> None:
+    """S_gang(t) = prod S(t + older): by brute force, of machines that had reached their ages."""
+    older_s, rng = (0.0, 5 * HOUR_S, 20 * HOUR_S), np.random.default_rng(3)
+    gang = SurvivalTable.of_gang(YOUNG_DIE_FIRST, older_s, until_s=24 * HOUR_S, step_s=60.0)
+    assert gang.end_s == pytest.approx(4 * HOUR_S)
+    firsts = []
+    while len(firsts) < 3000:
+        lives = [life_s(rng) - older for older in older_s]
+        if min(lives) > 0:
+            firsts.append(min(lives))
+    for hours in (0.5, 2.0, 3.5):
+        assert float(gang.reaches(hours * HOUR_S)) == pytest.approx(
+            np.mean(np.array(firsts) > hours * HOUR_S), abs=0.03
+        )
+    assert float(gang.reaches(4 * HOUR_S)) == 0.0

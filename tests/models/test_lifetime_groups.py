@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -15,13 +16,17 @@ from shoestring.kernel.types import LeaseId, Offer
 from shoestring.models.lifetimes.families import Exponential, Weibull
 from shoestring.models.lifetimes.fit import MODELS
 from shoestring.models.lifetimes.groups import (
+    WEEKEND,
+    WORKDAY,
     LifetimeGroup,
     ScaledHazard,
     fit_groups,
     fitted_strength,
     multiplier_in_run,
     own_group,
+    part_of_week,
     scaled,
+    seen_in_run,
     shrunk,
     time_of_day,
 )
@@ -128,11 +133,28 @@ def test_a_run_learns_from_its_leases_and_accounts() -> None:
         id=LeaseId("l9"), offer=spot, slots=1, free_slots=1, requested_at=0.0, end_by=1e6, max_usd_per_hour=None,
         reserve_usd=0.0, granted_at=0.0,
     )  # fmt: skip
-    accounts = {spot: Account(leases=4, seconds=40 * H, revoked=6), sure: Account(leases=9, seconds=900 * H)}
+    account = Account(leases=4, seconds=40 * H, revoked=6, lifetimes_s=[5 * H, 5 * H, 10 * H, 20 * H])
     # expected: 4 of the ended, 2 of the one held for 20 h
-    assert multiplier_in_run(model, [lease], accounts, 20 * H, strength=10.0) == pytest.approx(16 / 16)
-    assert multiplier_in_run(model, [], accounts, 20 * H, strength=10.0) == pytest.approx(16 / 14)
-    assert multiplier_in_run(model, [], {}, 0.0) == 1.0
+    assert seen_in_run(model, spot, [lease], account, 20 * H) == LifetimeGroup(deaths=6.0, expected=6.0)
+    assert seen_in_run(model, spot, [], account, 20 * H) == LifetimeGroup(deaths=6.0, expected=4.0)
+    assert seen_in_run(model, sure, [lease], None, 20 * H) == LifetimeGroup(deaths=0.0, expected=0.0)
+
+
+def test_a_run_learns_per_machine_type_and_zone_and_what_it_does_not_know_of_one_from_the_others() -> None:
+    one, other, unseen = (Offer(provider="gcp", zone=zone, machine="m", spot=True) for zone in "abc")
+    groups = {one: LifetimeGroup(deaths=30.0, expected=10.0), other: LifetimeGroup(deaths=0.0, expected=10.0)}
+    run = 40 / 30
+    assert multiplier_in_run(groups, unseen, strength=10.0) == pytest.approx(run)
+    assert multiplier_in_run(groups, one, strength=10.0) == pytest.approx(run * 40 / (10 + run * 10))
+    assert multiplier_in_run(groups, other, strength=10.0) == pytest.approx(run * 10 / (10 + run * 10))
+    assert multiplier_in_run({}, one) == 1.0
+
+
+def test_the_week_of_a_launch_is_that_of_its_zone() -> None:
+    friday_evening = datetime(2019, 3, 30, 3, tzinfo=UTC).timestamp()
+    assert part_of_week(friday_evening, "us-west1-a") == WORKDAY
+    assert part_of_week(friday_evening, "europe-west4-a") == WEEKEND
+    assert part_of_week(math.nan, "us-west1-a") is None
 
 
 # -- saved -------------------------------------------------------------------------------------------------------------

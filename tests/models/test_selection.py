@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from benchmarks.scispot_portfolio import shares
 from shoestring.errors import SpecError
-from shoestring.models.lifetimes.job_cost import Prospect, job_usd, next_to_use, printed_job_usd
+from shoestring.models.lifetimes.job_cost import (
+    Prospect,
+    expected_improvement_usd,
+    job_usd,
+    next_to_use,
+    printed_job_usd,
+    worth_of_a_try_usd,
+)
 from tests.models.lifetimes import HOUR_S, YOUNG_DIE_FIRST, life_s
 
 
@@ -45,30 +52,52 @@ def test_in_print_many_small_machines_look_as_safe_as_one() -> None:
     assert one(32, 1.0 / 32, 0.99 * HOUR_S, YOUNG_DIE_FIRST) > 5 * one(1, 1.0, HOUR_S, YOUNG_DIE_FIRST)
 
 
+def test_the_expected_improvement_is_the_mean_over_what_a_job_may_cost() -> None:
+    """By brute force: draws of a log-normal cost with this mean."""
+    for mean, log_sd in ((1.5, 0.6), (3.0, 0.9), (0.8, 0.3)):
+        normal = np.random.default_rng(1).standard_normal(400_000)
+        costs = mean * np.exp(log_sd * normal - log_sd**2 / 2)
+        by_hand = np.maximum(0.0, 1.0 - costs).mean()
+        assert expected_improvement_usd(Prospect(mean, log_sd), 1.0) == pytest.approx(by_hand, rel=0.02)
+
+
+def test_without_a_spread_the_improvement_is_the_difference() -> None:
+    assert expected_improvement_usd(Prospect(0.7), 1.0) == pytest.approx(0.3)
+    assert expected_improvement_usd(Prospect(1.3), 1.0) == 0.0
+    assert expected_improvement_usd(Prospect(math.inf, 1.0), 1.0) == 0.0
+
+
+def test_a_try_is_worth_what_it_saves_on_later_jobs_less_what_it_costs() -> None:
+    it = Prospect(1.5, 0.6)
+    gain = expected_improvement_usd(it, 1.0)
+    assert worth_of_a_try_usd(it, 1.0, jobs_after=100) == pytest.approx(100 * gain - 0.5)
+
+
 def test_the_cheapest_is_used_when_nothing_else_could_be_cheaper() -> None:
-    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.3, 1.1)]
-    assert next_to_use(known, jobs_left=1000) == 0
+    known = [Prospect(1.0, tried=True), Prospect(1.3, 0.05)]
+    assert next_to_use(known, [1000, 1000]) == 0
 
 
 def test_a_candidate_that_might_be_cheaper_is_tried_while_enough_jobs_are_left() -> None:
-    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9)]
-    assert next_to_use(known, jobs_left=100) == 1
-    assert next_to_use(known, jobs_left=3) == 0
+    known = [Prospect(1.0, tried=True), Prospect(1.5, 0.5)]
+    assert next_to_use(known, [100, 100]) == 1
+    assert next_to_use(known, [3, 3]) == 0
 
 
-def test_a_candidate_that_proved_worse_is_not_used_again() -> None:
-    known = [Prospect(1.0, 1.0, tried=True), Prospect(1.5, 0.9, tried=True)]
-    assert next_to_use(known, jobs_left=100) == 0
+def test_a_candidate_of_which_nothing_more_is_to_be_learned_is_not_used_again() -> None:
+    known = [Prospect(1.0, tried=True), Prospect(1.5, 0.0, tried=True)]
+    assert next_to_use(known, [100, 100]) == 0
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 1)), min_size=1, max_size=8), st.integers(1, 50))
-def test_every_candidate_is_tried_at_most_once(costs: list[tuple[float, float]], jobs: int) -> None:
-    prospects = [Prospect(usd, usd * hope) for usd, hope in costs]
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0, 1)), min_size=1, max_size=8), st.integers(1, 50))
+def test_tries_end(costs: list[tuple[float, float]], jobs: int) -> None:
+    """A try that leaves nothing unknown is made at most once."""
+    prospects = [Prospect(usd, log_sd) for usd, log_sd in costs]
     uses: list[int] = []
     for left in range(jobs, 0, -1):
-        at = next_to_use(prospects, left)
+        at = next_to_use(prospects, [left - 1] * len(costs))
         uses.append(at)
-        prospects[at] = Prospect(costs[at][0], costs[at][0], tried=True)
+        prospects[at] = Prospect(costs[at][0], tried=True)
     best = min(usd for usd, _ in costs)
     dearer = [at for at in uses if costs[at][0] > best]
     assert len(dearer) == len(set(dearer))

@@ -130,7 +130,7 @@ def draw_groups(path: Path, saved: SavedLifetimes, seen: LifetimeRecords | None)
     _write(path, lifetimes_picture(f"lifetimes by kind of machine ({saved.name})", panels).encode())
 
 
-_WORDS = {"machine": "machine type", "zone": "zone", "time": "time of launch"}
+_WORDS = {"machine": "machine type", "zone": "zone", "time": "time of launch", "weekday": "day of launch"}
 
 
 def _beside(

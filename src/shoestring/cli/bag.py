@@ -28,6 +28,9 @@ from shoestring.cli.run import show_outcome
     "--recipe", metavar="NAME", help="given: jobs in order; scispot: placed by machine lifetimes and job lengths."
 )
 @click.option("--gangs", metavar="COUNTS", help="With scispot: how many machines may share one job, e.g. 1,2,4.")
+@click.option(
+    "--cpus-per-job", type=int, metavar="N", help="With scispot: CPUs of a job; type and number of machines follow."
+)
 @click.option("--name", metavar="NAME", help="The bag's name.  [default: that of the program]")
 @click.option("--slots", type=int, help="Slots of a machine that a job occupies.")
 @click.option("--time-limit", metavar="TIME", help="A job that runs longer counts as hung.")
@@ -41,6 +44,7 @@ def command(
     command_line: tuple[str, ...],
     values: tuple[str, ...],
     gangs: str | None,
+    cpus_per_job: int | None,
     simulating: bool,
     as_json: bool,
     **options: Any,
@@ -63,8 +67,9 @@ def command(
     fields = overrides(options)
     if values:
         fields["over"] = _over(values)
-    if gangs is not None:
-        fields["options"] = {"gangs": gangs}
+    sizes = {"gangs": gangs, "cpus_per_job": cpus_per_job}
+    if given := {name: size for name, size in sizes.items() if size is not None}:
+        fields["options"] = given
     context = CliContext(mode="simulate" if simulating else "run", say=lambda text: echo(text, err=True))
     with cli_context(context):
         # A single argument is a whole command line in quotes, split like a shell would.

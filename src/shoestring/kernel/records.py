@@ -300,5 +300,7 @@ class Account(msgspec.Struct, kw_only=True):
     revoked: int = 0
     at_limit: int = 0
     """Of those, how many had reached the provider's limit on lifetimes: not a risk, but known beforehand."""
+    lifetimes_s: list[float] = msgspec.field(default_factory=list)
+    """Of each lease, from its grant to its end, whatever ended it."""
     time: MachineTime = msgspec.field(default_factory=MachineTime)
     """How `seconds` were used; the rest was idle."""

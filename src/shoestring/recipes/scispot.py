@@ -11,6 +11,7 @@ from shoestring.kernel.spec import RunSpec
 from shoestring.policies.checkpointing.retention import Retention
 from shoestring.policies.housekeeping.closing import Closing
 from shoestring.policies.housekeeping.renewal import Renewal
+from shoestring.policies.placement.scispot.candidates import place_with_cpus
 from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.policies.search.run_to_completion import Given, RandomSearch
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def scispot(spec: RunSpec) -> Sequence[Policy]:
-    """A bag of jobs on preemptible VMs: machines, reuse and checkpoints chosen by VM lifetimes (lifetimes, gangs)."""
+    """A bag of jobs on preemptible VMs, placed and saved by VM lifetimes (lifetimes, gangs, cpus_per_job)."""
     options = Options(spec)
     lifetimes = lifetime_source(options)
     saves = checkpointing_policies(options, "programme", lifetimes)
@@ -36,7 +37,10 @@ def scispot(spec: RunSpec) -> Sequence[Policy]:
 
 
 def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:
-    """The option `gangs`: how many machines may work on one job together, one number or several, comma-separated."""
+    """The options `gangs`, how many machines may work on one job together, one number or several, comma-separated; and
+    `cpus_per_job`, from which number and type follow."""
+    if options.is_given("cpus_per_job"):
+        return (Gangs(lifetimes, (), _cpus_per_job(options)),)
     if not options.is_given("gangs"):
         return ()
     spec, given = options.spec, options.spec.options["gangs"]
@@ -51,10 +55,31 @@ def _gangs(options: Options, lifetimes: LifetimeSource) -> tuple[Gangs, ...]:
             f"options.gangs={given!r}: at most {spec.max_machines} may be rented at once",
             hint=f"raise max_machines to {counts[-1]}, or remove larger counts",
         )
+    _refuse_roles(spec, f"options.gangs={given!r}")
+    return () if counts == (1,) else (Gangs(lifetimes, counts),)
+
+
+def _cpus_per_job(options: Options) -> int:
+    spec, cpus = options.spec, options.whole("cpus_per_job", 1, least=1)
+    said = f"options.cpus_per_job={cpus}"
+    if options.is_given("gangs"):
+        raise SpecError(f"{said} and options.gangs both say how many machines a job has", hint="remove one of the two")
+    _refuse_roles(spec, said)
+    fewest = min(
+        (place_with_cpus(x, cpus, spec.slots).count for x in spec.listings if x.slots >= spec.slots), default=1
+    )
+    if fewest > spec.max_machines:
+        raise SpecError(
+            f"{said} needs at least {fewest} machines, and at most {spec.max_machines} may be rented at once",
+            hint=f"raise max_machines to {fewest}, or allow larger machine types",
+        )
+    return cpus
+
+
+def _refuse_roles(spec: RunSpec, said: str) -> None:
     if spec.space.roles:
         raise SpecError(
-            f"options.gangs={given!r} chooses machines for every job, "
+            f"{said} chooses machines for every job, "
             f"but {', '.join(spec.space.roles.values())} in the space would choose them too",
             hint="remove one of the two",
         )
-    return () if counts == (1,) else (Gangs(lifetimes, counts),)

@@ -14,8 +14,12 @@ from shoestring.kernel.policy import Policy
 from shoestring.kernel.records import Pace
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import Listing, Offer
+from shoestring.kernel.view import RunView
+from shoestring.models.lifetimes.job_cost import Prospect
 from shoestring.models.lifetimes.source import LifetimeSource
+from shoestring.policies.placement.scispot.candidates import Candidate, Place
 from shoestring.policies.placement.scispot.policy import SciSpot
+from shoestring.policies.placement.scispot.ranking import in_order, priced_usd
 from shoestring.testing.policy_suite import PolicySuite
 from shoestring.testing.story import SPEC, ConstantPrices, Story
 
@@ -120,7 +124,7 @@ def test_where_the_cheapest_would_miss_the_deadline_a_faster_one_is_chosen() -> 
 
 def test_jobs_not_added_yet_count_for_the_deadline() -> None:
     """A search adds jobs as slots become free: most of them are not waiting yet."""
-    run = bag(SMALL, LARGE, jobs=3, trials=40, max_machines=2, deadline_s=4 * DAY_S)
+    run = bag(SMALL, machine("large", 8, 12.0), jobs=3, trials=40, max_machines=2, deadline_s=4 * DAY_S)
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, 6 * HOUR_S), ("large", 1): Pace(1, 2 * HOUR_S)}
     decisions = ended(run, at=61.0 + 6 * HOUR_S)
     (left,) = [x for x in decisions if isinstance(x, d.ReleaseLease)]
@@ -133,6 +137,56 @@ def test_where_no_kind_is_fast_enough_none_is_left_for_that() -> None:
     run.state.jobs["j0"].paces = {("small", 1): Pace(1, HOUR_S), ("large", 1): Pace(1, HOUR_S / 4)}
     decisions = ended(run, at=61.0 + HOUR_S)
     assert [x.job for x in decisions if isinstance(x, d.StartSegment)] == ["j1"]
+
+
+# -- trying ------------------------------------------------------------------------------------------------------------
+SIZES = tuple(machine(f"of-{cpus}", cpus, cpus / 2) for cpus in (2, 4, 8, 16))
+
+
+def first_wave(jobs: int) -> list[str]:
+    """Machine types that are rented for a bag of which nothing is known."""
+    fields = {"max_steps": 1, "trials": jobs, "deadline_s": 20 * DAY_S, "budget_usd": 1e4, "max_machines": 8}
+    run = Story(SciSpot(LifetimeSource()), spec=replace(SPEC, kind="bag", listings=SIZES, **fields))
+    run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in SIZES})
+    run.begin()
+    for number in range(jobs):
+        run.add(f"j{number}", until_step=1)
+    decisions = run.tell(e.TimerFired(at=1.0, name="tick"))
+    return sorted(x.offer.machine for x in decisions if isinstance(x, d.RequestLease))
+
+
+def test_a_first_wave_tries_types_by_one_machine_each_and_the_rest_goes_to_the_cheapest() -> None:
+    wave = first_wave(400)
+    assert len(wave) == 8
+    assert [wave.count(x.offer.machine) for x in SIZES] == [5, 1, 1, 1]
+
+
+def test_a_first_wave_of_few_jobs_tries_nothing() -> None:
+    assert set(first_wave(8)) == {"of-2"}
+
+
+def test_a_machine_that_was_tried_gets_no_second_job_where_another_type_is_expected_to_be_cheaper() -> None:
+    """Its job is done first because it is fast; none has been timed on the small type, which is expected cheaper."""
+    run = bag(LARGE, SMALL, jobs=4)
+    run.state.jobs["j0"].paces = {("large", 1): Pace(1, 6 * HOUR_S)}
+    run.state.leases["l0"].offer = LARGE.offer
+    decisions = ended(run, at=61.0 + 6 * HOUR_S)
+    assert [x.lease for x in decisions if isinstance(x, d.ReleaseLease)] == ["l0"]
+    assert "small" in {x.offer.machine for x in decisions if isinstance(x, d.RequestLease)}
+
+
+def test_of_two_types_that_cost_the_same_the_faster_is_rented() -> None:
+    """A whole-machine program that scales perfectly: dollars are equal, hours are not."""
+    paces = {("small", 1): Pace(1000, 1000 * HOUR_S), ("large", 1): Pace(1000, 250 * HOUR_S)}
+    found = [
+        Candidate(place, Prospect(1.0, tried=True), seconds, 10 * seconds, in_time=True)
+        for place, seconds in ((Place(SMALL, 1, 1), 4 * HOUR_S), (Place(LARGE, 1, 1), HOUR_S))
+    ]
+    run = bag(SMALL, LARGE, jobs=40)
+    run.state.jobs["j0"].paces = paces
+    best, _ = in_order(RunView(run.state), found, being_tried=set())[0]
+    assert best.place.listing == LARGE
+    assert priced_usd(found)[found[0].place] == pytest.approx(1.01**2)  # two doublings
 
 
 class _SciSpot(PolicySuite):

@@ -10,7 +10,7 @@ from shoestring.kernel import events as e
 from shoestring.kernel.records import Pace
 from shoestring.kernel.types import Listing, Offer
 from shoestring.models.lifetimes.source import LifetimeSource
-from shoestring.policies.placement.scispot.candidates import place_on
+from shoestring.policies.placement.scispot.candidates import place_on, place_with_cpus
 from shoestring.policies.placement.scispot.gang_size import Gangs
 from shoestring.policies.placement.scispot.policy import SciSpot
 from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
@@ -36,6 +36,7 @@ def bag(
     jobs: int = 5,
     counts: tuple[int, ...] = (1, 2, 4),
     paces: dict[tuple[str, int], Pace] | None = None,
+    cpus: int | None = None,
     **fields,
 ) -> Story:
     """A bag whose first job runs, on the first of the machines; `paces` are what it measured."""
@@ -49,7 +50,9 @@ def bag(
         **fields,
     }
     run = Story(
-        Gangs(LifetimeSource(), counts), SciSpot(LifetimeSource()), spec=replace(SPEC, listings=listings, **fields)
+        Gangs(LifetimeSource(), counts, cpus),
+        SciSpot(LifetimeSource()),
+        spec=replace(SPEC, listings=listings, **fields),
     )
     run.feed = run.state.feed = ConstantPrices({x.offer: 0.3 * x.on_demand_usd_per_hour for x in listings})
     run.begin()
@@ -171,6 +174,40 @@ def test_a_gang_that_cannot_be_paid_for_is_not_chosen() -> None:
     run = bag(SMALL, jobs=2, paces=paces, deadline_s=1.8 * HOUR_S, slice_s=900.0, budget_usd=1.0 + 0.15)
     run.state.spent_usd = 0.9
     assert chosen(first_is_done(run)) == {"j1": ("small", 2)}
+
+
+# -- a number of CPUs --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("vcpus", "slots", "worker", "expected"),
+    [
+        (8, 1, 1, (8, 8)),  # R / cpus = 64 / 8
+        (64, 1, 1, (1, 1)),
+        (96, 1, 1, (1, 1)),  # more than it needs, for a machine is not divisible
+        (30, 1, 1, (3, 3)),  # rounded up
+        (128, 4, 1, (2, 1)),  # half of its slots
+        (32, 4, 1, (8, 2)),
+        (128, 8, 3, (6, 1)),  # whole workers of three slots each
+    ],
+)
+def test_the_number_of_machines_follows_from_the_cpus_of_a_job(
+    vcpus: float, slots: int, worker: int, expected: tuple[int, int]
+) -> None:
+    place = place_with_cpus(machine("any", vcpus, 1.0, slots=slots), 64, worker)
+    assert (place.slots, place.count) == expected
+
+
+def test_jobs_of_so_many_cpus_run_on_the_type_and_number_that_cost_least() -> None:
+    paces = {("small", 4): Pace(1, 3 * HOUR_S), ("large", 1): Pace(1, HOUR_S)}
+    run = bag(SMALL, LARGE, jobs=2, paces=paces, cpus=8)
+    assert chosen(first_is_done(run)) == {"j1": ("large", 1)}
+    paces = {("small", 4): Pace(1, HOUR_S / 3), ("large", 1): Pace(1, HOUR_S)}
+    run = bag(SMALL, LARGE, jobs=2, paces=paces, cpus=8)
+    assert chosen(first_is_done(run)) == {"j1": ("small", 4)}
+
+
+def test_types_of_which_too_many_would_be_needed_are_left_out() -> None:
+    run = bag(SMALL, LARGE, jobs=2, paces={("small", 4): Pace(1, 1.0)}, cpus=8, max_machines=3)
+    assert chosen(first_is_done(run)) == {"j1": ("large", 1)}
 
 
 # -- its machines ------------------------------------------------------------------------------------------------------

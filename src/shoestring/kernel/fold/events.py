@@ -88,6 +88,7 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
     account.charged_usd += event.charged_usd
     account.refunded_usd += event.refunded_usd
     if lease.granted_at is not None:
+        account.lifetimes_s.append(seconds)
         least = max(seconds, ON_DEMAND_LEAST_S)
         account.on_demand_usd += least / 3600 * state.listings[lease.offer].on_demand_usd_per_hour
     state.spent_usd += event.charged_usd

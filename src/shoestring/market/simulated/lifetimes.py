@@ -7,6 +7,7 @@ from random import Random
 from typing import Protocol
 
 from shoestring.errors import SpecError
+from shoestring.market import preemptible_2019
 
 HOUR_S = 3600.0
 
@@ -70,13 +71,18 @@ class GooglePreemptible:
     """S(t) = exp(-(t / scale_s)^shape) for t < wall_s, then 0.
 
     Google's preemptible machines of 2019: many are preempted in the first hours, few later, all the rest at 24 h. The
-    shape and scale follow the events per hour of exposure in 1,442 published lifetimes (0.175 in the first hour, 0.05
-    up to the third, 0.01 later): 84 % survive the first hour, 61 % reach the limit, `wall_s`.
+    parameters are those of all machine types and zones together; `of` has one type and zone.
     """
 
-    scale_s: float = 197 * HOUR_S
-    shape: float = 0.33
-    wall_s: float = 24 * HOUR_S
+    scale_s: float = preemptible_2019.SCALE_S
+    shape: float = preemptible_2019.SHAPE
+    wall_s: float = preemptible_2019.LIMIT_S
+
+    @staticmethod
+    def of(machine: str, zone: str) -> GooglePreemptible:
+        """m times the hazard: scale_s * m^(-1 / shape)."""
+        hazard = preemptible_2019.hazard(machine, zone)
+        return GooglePreemptible(scale_s=preemptible_2019.SCALE_S * hazard ** (-1.0 / preemptible_2019.SHAPE))
 
     def sample(self, rng: Random) -> float:
         return min(self.wall_s, rng.weibullvariate(self.scale_s, self.shape))

@@ -19,9 +19,17 @@ from shoestring.market.price_files import MAX_GAP_S, read_prices_once
 from shoestring.market.priced import PricedMarket
 from shoestring.market.prices import PriceBook
 from shoestring.market.simulated import synthetic_prices as synthetic
-from shoestring.market.simulated.lifetimes import HOUR_S, ExponentialLifetime, GooglePreemptible, Lifetime
+from shoestring.market.simulated.lifetimes import HOUR_S, ExponentialLifetime, Lifetime
 from shoestring.market.simulated.random_streams import uniform
-from shoestring.market.simulated.revocation import DrawnLifetimes, Earliest, Never, PriceCrossing, Revoker, ZoneShocks
+from shoestring.market.simulated.revocation import (
+    DrawnLifetimes,
+    Earliest,
+    Never,
+    PreemptibleOf2019,
+    PriceCrossing,
+    Revoker,
+    ZoneShocks,
+)
 
 PREEMPTIBLE_PRICE_SHARE = 0.47
 """Of the on-demand price: Google's price of n1 machines in 2025. In 2019 it was 0.21."""
@@ -187,12 +195,12 @@ class SimulatedProvider(PricedMarket):
         **service: Unpack[ProviderSettings],
     ) -> SimulatedProvider:
         """A market with one price, a share of the on-demand price, and lifetimes sampled from `lifetime` (default:
-        Google's of 2019): most preemptions are early or at the limit of 24 h."""
+        Google's of 2019, by machine type and zone): most preemptions are early or at the limit of 24 h."""
         if not 0 < price_share <= 1:
             raise SpecError(f"price_share={price_share!r} of the on-demand price must be above 0 and at most 1")
         listings = tuple(listings)
         book = synthetic.flat(listings, price_share, start=start, days=days)
-        revoker = DrawnLifetimes(lifetime or GooglePreemptible(), seed)
+        revoker = PreemptibleOf2019(seed) if lifetime is None else DrawnLifetimes(lifetime, seed)
         return cls(listings, book, revoker, seed=seed, denial_share=denial_share, **service)
 
     @classmethod

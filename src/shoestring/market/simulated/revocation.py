@@ -15,7 +15,7 @@ from typing import Protocol
 from shoestring.errors import SpecError
 from shoestring.kernel.types import LeaseId, Listing, Offer
 from shoestring.market.prices import PriceBook
-from shoestring.market.simulated.lifetimes import HOUR_S, Lifetime
+from shoestring.market.simulated.lifetimes import HOUR_S, GooglePreemptible, Lifetime
 from shoestring.market.simulated.random_streams import generator, uniform
 
 
@@ -60,6 +60,17 @@ class DrawnLifetimes:
         if not offer.spot:
             return math.inf
         return granted_at + max(0.0, self.lifetime.sample(generator(self.seed, "lifetime", lease)))
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptibleOf2019:
+    """The same, from the distribution of the machine's type and zone (`GooglePreemptible.of`)."""
+
+    seed: int = 0
+
+    def revoked_at(self, lease: LeaseId, offer: Offer, granted_at: float, most: float | None, /) -> float:
+        lives = DrawnLifetimes(GooglePreemptible.of(offer.machine, offer.zone), self.seed)
+        return lives.revoked_at(lease, offer, granted_at, most)
 
 
 WINDOW_S = 86400.0

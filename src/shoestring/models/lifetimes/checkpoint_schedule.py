@@ -9,6 +9,7 @@ The paper's abstract promises such a program and its text does not have it; this
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log, sqrt
@@ -27,6 +28,9 @@ MOST_QUANTA = 144
 OLDEST_S, AGES = 86400.0, 480
 """Of cached schedules: where a provider has no limit, older machines count as this old."""
 RELEASE = 0
+ALIKE_S, OLDER_S = 120.0, 900.0
+"""Machines of a gang that were granted within the first count as equally old; differences are rounded up to multiples
+of the second, so that few schedules are solved and none misses the limit of the oldest."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +76,35 @@ class CheckpointSchedule:
         return min(int(self.expected_s.shape[1]) - 1, max(0, round(age_s / self.step_s)))
 
 
-def schedule_for(model: LifetimeModel, work_s: float, costs: Costs, machines: int = 1) -> CheckpointSchedule:
-    """For so many machines at once, of which the first preempted ends the work of all. Solved for a little more work
-    than there is and cached, so that most calls find a solved schedule."""
-    return _solved(model, 60.0 * 1.25 ** max(0, ceil(log(max(work_s, 60.0) / 60.0, 1.25))), costs, machines)
+def schedule_for(
+    model: LifetimeModel, work_s: float, costs: Costs, ages_s: Sequence[float] = (0.0,)
+) -> CheckpointSchedule:
+    """For machines of these ages at once, of which the first preempted ends the work of all; asked by the age of the
+    youngest. Solved for a little more work than there is and cached, so that most calls find a solved schedule."""
+    youngest_s = min(ages_s)
+    older_s = tuple(sorted(OLDER_S * max(0, ceil((age - youngest_s - ALIKE_S) / OLDER_S)) for age in ages_s))
+    return _solved(model, 60.0 * 1.25 ** max(0, ceil(log(max(work_s, 60.0) / 60.0, 1.25))), costs, older_s)
 
 
 @lru_cache(maxsize=64)
-def _solved(model: LifetimeModel, work_s: float, costs: Costs, machines: int) -> CheckpointSchedule:
+def _solved(model: LifetimeModel, work_s: float, costs: Costs, older_s: tuple[float, ...]) -> CheckpointSchedule:
     until_s = max(OLDEST_S, 2.0 * work_s)
-    return solve(SurvivalTable.of(model, until_s=until_s, step_s=until_s / AGES).together(machines), work_s, costs)
+    if any(older_s):
+        fresh = _solved(model, work_s, costs, (0.0,) * len(older_s))
+        gang = SurvivalTable.of_gang(model, older_s, until_s=until_s, step_s=until_s / AGES)
+        return solve(gang, work_s, costs, fresh)
+    alone = SurvivalTable.of(model, until_s=until_s, step_s=until_s / AGES)
+    return solve(alone.together(len(older_s)), work_s, costs)
 
 
-def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointSchedule:
+def solve(
+    lifetimes: SurvivalTable, work_s: float, costs: Costs, fresh_ones: CheckpointSchedule | None = None
+) -> CheckpointSchedule:
     """V(w, a) = min over k of: stay(a, x) + P(reaches) V(w - k, a + x) + P(lost) (restart + V(w, 0)), where x is k
     quanta and a save (none after the last). At age 0 V stands on both sides, and is solved for.
 
-    Where a machine is released early, V(w, a) = restart + V(w, 0).
+    Where a machine is released early, V(w, a) = restart + V(w, 0). With `fresh_ones`, what is rented after a loss is
+    as young as they are, and V(w, 0) is theirs.
     """
     if not work_s > 0:
         raise SpecError(f"work_s={work_s!r} must be a positive number of seconds")
@@ -106,14 +122,19 @@ def solve(lifetimes: SurvivalTable, work_s: float, costs: Costs) -> CheckpointSc
         )
         spent = stays + reaches * later.values(row)
         lost = 1.0 - reaches
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fresh = np.where(reaches[:, 0] > 0, (spent[:, 0] + lost[:, 0] * costs.restart_s) / reaches[:, 0], np.inf)
-        anew = costs.restart_s + fresh.min()
+        if fresh_ones is None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                again = spent[:, 0] + lost[:, 0] * costs.restart_s
+                fresh_s = float(np.where(reaches[:, 0] > 0, again / reaches[:, 0], np.inf).min())
+        else:
+            fresh_s = fresh_ones.seconds(row * quantum_s)
+        anew = costs.restart_s + fresh_s
         values = spent + lost * anew
         best = values.argmin(axis=0)
         expected = np.minimum(values[best, np.arange(columns)], anew)
         released = values.min(axis=0) >= anew
-        expected[0], released[0] = anew - costs.restart_s, False  # a new machine is not released for a new machine
+        if fresh_ones is None:  # a new machine is not released for a new machine
+            expected[0], released[0] = fresh_s, False
         later.expected[row, :columns] = expected
         quanta[row] = np.where(released, RELEASE, best + 1)
     return CheckpointSchedule(quantum_s, lifetimes.step_s, costs, later.expected[:, :columns].copy(), quanta)

@@ -1,4 +1,5 @@
-"""Machines of a type, of a zone, launched at night, or the user's own: each group a multiple of the pooled hazard.
+"""Machines of a type, of a zone, launched at night or on a weekend, or one's own: each group a multiple of the pooled
+hazard.
 
 One mechanism for all of them. A group with as many deaths as the pooled model expected of it has the multiplier 1.
 With little data the multiplier stays near 1: its prior is a Gamma distribution of mean 1, worth `strength` deaths.
@@ -7,7 +8,7 @@ With little data the multiplier stays near 1: its prior is a Gamma distribution 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,9 +20,10 @@ from shoestring.kernel.types import Fact, Offer
 from shoestring.models.lifetimes.model import HOUR_S, Floats, LifetimeModel, positive
 from shoestring.models.lifetimes.records import LifetimeRecords
 
-Trait = Literal["machine", "zone", "time"]
-TRAITS: tuple[Trait, ...] = ("machine", "zone", "time")
+Trait = Literal["machine", "zone", "time", "weekday"]
+TRAITS: tuple[Trait, ...] = ("machine", "zone", "time", "weekday")
 DAY, NIGHT = "day", "night"
+WORKDAY, WEEKEND = "workday", "weekend"
 DAY_HOURS = (8, 20)
 """Local hours of launch that are day; the paper's night is from 8 PM to 8 AM."""
 UTC_OFFSET_H = {
@@ -115,7 +117,9 @@ def scaled(model: LifetimeModel, multiplier: float) -> LifetimeModel:
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
-def fit_groups(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUNDS) -> tuple[LifetimeGroups, ...]:
+def fit_groups(
+    model: LifetimeModel, seen: LifetimeRecords, traits: Sequence[Trait] = TRAITS, rounds: int = _ROUNDS
+) -> tuple[LifetimeGroups, ...]:
     """Multipliers of machine types, zones and times of launch: each trait is fitted given the others, in turns, so
     that a zone full of large machines is not blamed for their size.
 
@@ -123,18 +127,18 @@ def fit_groups(model: LifetimeModel, seen: LifetimeRecords, rounds: int = _ROUND
     apart, one up and the other down, and a group without data, which has 1, would be out of line.
     """
     exposure, died = _exposure(model, _before_limit(seen)), seen.by_chance.astype(np.float64)
-    names = {trait: trait_names(seen, trait) for trait in TRAITS}
-    found = {trait: LifetimeGroups(trait=trait, strength=_STRENGTHS[1], kinds={}) for trait in TRAITS}
+    names = {trait: trait_names(seen, trait) for trait in traits}
+    found = {trait: LifetimeGroups(trait=trait, strength=_STRENGTHS[1], kinds={}) for trait in traits}
     for _ in range(rounds):
-        for trait in TRAITS:
+        for trait in traits:
             others = np.ones(len(seen))
-            for other in TRAITS:
+            for other in traits:
                 if other != trait:
                     others *= [found[other].multiplier(name) for name in names[other]]
             expected = exposure * others
             fair = died.sum() / expected.sum() if expected.sum() > 0.0 else 1.0
             found[trait] = _groups(trait, names[trait], died, expected * fair)
-    return tuple(found[trait] for trait in TRAITS)
+    return tuple(found[trait] for trait in traits)
 
 
 def _before_limit(seen: LifetimeRecords) -> Floats:
@@ -178,8 +182,9 @@ def fitted_strength(kinds: Sequence[LifetimeGroup]) -> float:
 
 def trait_names(seen: LifetimeRecords, trait: Trait) -> list[str | None]:
     """The group of each machine; None where it is not known."""
-    if trait == "time":
-        return [time_of_day(at, zone) for at, zone in zip(seen.launched_at.tolist(), seen.zone, strict=True)]
+    if trait in ("time", "weekday"):
+        group = time_of_day if trait == "time" else part_of_week
+        return [group(at, zone) for at, zone in zip(seen.launched_at.tolist(), seen.zone, strict=True)]
     return [name or None for name in (seen.machine if trait == "machine" else seen.zone)]
 
 
@@ -187,9 +192,20 @@ def time_of_day(launched_at: float, zone: str) -> str | None:
     """Day or night, in local time, at the launch. Unknown zones count as UTC."""
     if math.isnan(launched_at):
         return None
+    return DAY if DAY_HOURS[0] <= _local_h(launched_at, zone) % 24 < DAY_HOURS[1] else NIGHT
+
+
+def part_of_week(launched_at: float, zone: str) -> str | None:
+    """A workday or the weekend, likewise."""
+    if math.isnan(launched_at):
+        return None
+    days = math.floor(_local_h(launched_at, zone) / 24)  # the first of 1970 was a Thursday
+    return WEEKEND if (days + 3) % 7 >= 5 else WORKDAY
+
+
+def _local_h(at: float, zone: str) -> float:
     longest = max((start for start in UTC_OFFSET_H if zone.startswith(start)), key=len, default="")
-    hour = (launched_at / HOUR_S + UTC_OFFSET_H.get(longest, 0)) % 24
-    return DAY if DAY_HOURS[0] <= hour < DAY_HOURS[1] else NIGHT
+    return at / HOUR_S + UTC_OFFSET_H.get(longest, 0.0)
 
 
 # -- the user's machines -----------------------------------------------------------------------------------------------
@@ -202,27 +218,24 @@ def own_group(expected_of: Sequence[LifetimeModel], seen: LifetimeRecords) -> Li
     return LifetimeGroup(deaths=float(seen.by_chance.sum()), expected=expected)
 
 
-def multiplier_in_run(
-    model: LifetimeModel,
-    leases: Sequence[Lease],
-    accounts: Mapping[Offer, Account],
-    now: float,
-    strength: float = OWN_STRENGTH,
-) -> float:
-    """The spot machines of a run so far, as a multiplier: for policies, from `view.leases.values()` and
-    `view.accounts`.
+def seen_in_run(
+    model: LifetimeModel, offer: Offer, leases: Iterable[Lease], account: Account | None, now: float
+) -> LifetimeGroup:
+    """Deaths before the limit of one offer's machines in a run so far, and those that the model expected at their ages:
+    of ended ones from the account, of those still held from their leases (`view.leases.values()`)."""
+    ages = [now - lease.granted_at for lease in leases if lease.offer == offer and lease.granted_at is not None]
+    deaths = 0.0
+    if account is not None:
+        ages += account.lifetimes_s
+        deaths = float(account.revoked - account.at_limit)
+    return LifetimeGroup(deaths=deaths, expected=float(_exposure(model, np.array(ages)).sum()) if ages else 0.0)
 
-    Machines that are held count with their ages. Of those that ended, accounts know only the number, the total time
-    and the number preempted, so all of an offer count with their mean age. Where the hazard falls with age that
-    expects too many deaths, so the multiplier errs towards 1 or below. A journal knows all ages: see
-    `from_journal.lifetimes_of_run`.
+
+def multiplier_in_run(groups: Mapping[Offer, LifetimeGroup], offer: Offer, strength: float = OWN_STRENGTH) -> float:
+    """r * (a + d) / (a + r * e), with r = (a + D) / (a + E): the hazard of an offer's machines in a run so far as a
+    multiple of its model's. D and E are deaths and expected deaths of all spot machines of the run, d and e those of
+    this machine type in this zone, a the strength of the prior. So an offer without data has the run's multiplier.
     """
-    deaths, expected = 0.0, 0.0
-    for offer, account in accounts.items():
-        if offer.spot and account.leases:
-            deaths += account.revoked - account.at_limit
-            expected += account.leases * float(_exposure(model, np.array(account.seconds / account.leases)))
-    for lease in leases:
-        if lease.offer.spot and lease.granted_at is not None:
-            expected += float(_exposure(model, np.array(now - lease.granted_at)))
-    return shrunk(deaths, expected, strength)
+    run = shrunk(sum(x.deaths for x in groups.values()), sum(x.expected for x in groups.values()), strength)
+    own = groups.get(offer)
+    return run if own is None else run * shrunk(own.deaths, run * own.expected, strength)

@@ -26,6 +26,7 @@ from shoestring.models.lifetimes.groups import (
     LifetimeGroups,
     fit_groups,
     own_group,
+    part_of_week,
     scaled,
     shrunk,
     time_of_day,
@@ -66,7 +67,12 @@ class SavedLifetimes(Fact, frozen=True, kw_only=True):
 
     def multiplier(self, machine: str = "", zone: str = "", launched_at: float = math.nan) -> float:
         """The machine's hazard as a multiple of the pooled model's; an unknown group has 1."""
-        names = {"machine": machine, "zone": zone, "time": time_of_day(launched_at, zone)}
+        names = {
+            "machine": machine,
+            "zone": zone,
+            "time": time_of_day(launched_at, zone),
+            "weekday": part_of_week(launched_at, zone),
+        }
         product = self.own_multiplier
         for kinds in self.kinds:
             product *= kinds.multiplier(names[kinds.trait])

@@ -6,6 +6,7 @@ it. Looked up in a table, thousands of values take one line, whatever the model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -40,6 +41,22 @@ class SurvivalTable:
         lived_s = np.concatenate(([0.0], np.cumsum(middles) * step_s))
         alive = np.append(model.survival(ages[:-1]), model.survival(np.nextafter(ages[-1], 0.0)))
         return SurvivalTable(step_s, alive, lived_s)
+
+    @staticmethod
+    def of_gang(model: LifetimeModel, older_s: Sequence[float], *, until_s: float, step_s: float) -> SurvivalTable:
+        """S(t) = prod over i of S(t + older_i): machines that work together, by the age t of the youngest. Its end is
+        the limit of the oldest."""
+        end_s = until_s + step_s
+        if model.limit_s is not None:
+            end_s = max(step_s, min(end_s, model.limit_s - max(older_s)))
+            step_s = end_s / ceil(end_s / step_s)
+        ages = np.arange(int(np.ceil(end_s / step_s - 1e-9)) + 1) * step_s
+        ages[-1] = np.nextafter(ages[-1], 0.0)  # at the limit S has a step
+        alive, middles = np.ones(len(ages)), np.ones(len(ages) - 1)
+        for older in older_s:
+            alive *= model.survival(np.nextafter(ages + older, 0.0))
+            middles *= model.survival(ages[:-1] + step_s / 2 + older)
+        return SurvivalTable(step_s, alive, np.concatenate(([0.0], np.cumsum(middles) * step_s)))
 
     @property
     def end_s(self) -> float:

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
-from shoestring.models.speed.model import SpeedModel, learned_speeds
-from shoestring.models.speed.prior import StepTime
+from shoestring.models.speed.model import USUAL, SpeedModel, learned_speeds
+from shoestring.models.speed.prior import SpeedPrior, StepTime
 from shoestring.models.speed.progress import steps_left
+
+OF_A_BAG = SpeedPrior(of_trials=0.2)
+"""Trials of a study have other batch sizes and widths; jobs of a bag differ less. With the spread of trials, a first
+job on a machine type would say little about the type."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class JobLengths:
     @staticmethod
     def of(view: RunView) -> JobLengths:
         """All that the run has observed so far."""
-        return JobLengths(learned_speeds(view))
+        return JobLengths(learned_speeds(view, OF_A_BAG if view.spec.until_exit else USUAL))
 
     def step_time(self, listing: Listing, slots: int, job: JobId | None = None) -> StepTime | None:
         """Of one step of this job, or of one more, on so many slots of such a machine. None until a job has been timed

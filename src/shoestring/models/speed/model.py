@@ -14,7 +14,7 @@ The posterior is exact (everything is normal), the same whatever the order of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, pstdev
@@ -23,7 +23,9 @@ from shoestring.kernel.records import Pace, Where
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import JobId, Listing
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.apart import Apart
 from shoestring.models.speed.evidence import Evidence, ReportsSoFar, TrialEvidence
+from shoestring.models.speed.normal import cholesky, solved_backward, solved_forward, squared
 from shoestring.models.speed.prior import STEP_S, SpeedPrior, StepTime, printed_prior_step_s, size_of
 
 Row = tuple[tuple[int, float], ...]
@@ -161,22 +163,9 @@ class SpeedModel:
         may be far too low."""
         return self.median_s(None, listing, slots) if self.trials else self._evidence.guess_s(listing, slots)
 
-    def unsure(self, listing: Listing, slots: int) -> float:
-        """How much faster or slower than expected all trials may turn out there, compared with where that is known
-        best: a standard deviation of the logarithm, without that between trials. 0 where one was timed."""
-        if self.timed(listing.offer.machine, slots):
-            return 0.0
-        row, listings = self._row(listing, slots), self._evidence.listings
-        own = self._untimed_variance(listing, slots)
-        least = math.inf
-        for machine, width in self._wheres:
-            apart = [0.0] * len(self._mean)
-            for column, value in row:
-                apart[column] += value
-            for column, value in self._row(listings[machine], width):
-                apart[column] -= value
-            least = min(least, _squared(_solved_forward(self._factor, apart)))
-        return math.sqrt(own + least) if self._wheres else math.inf
+    def apart(self, places: Sequence[tuple[Listing, int]], soon: Collection[Where] = ()) -> Apart:
+        """How unsure it is by how much one of these places is faster than another."""
+        return Apart(self._evidence, places, soon)
 
     def _untimed_variance(self, listing: Listing, slots: int) -> float:
         """Of what no trial was timed on."""
@@ -214,7 +203,7 @@ class SpeedModel:
                 own -= weight * self._covariance((machine, width) == where)
                 for column, value in self._row(listings[machine], width):
                     row[column] -= weight * value
-        return math.sqrt(max(0.0, own + _squared(_solved_forward(self._factor, row))))
+        return math.sqrt(max(0.0, own + squared(solved_forward(self._factor, row))))
 
     def _weights(self, observed: TrialEvidence, where: Where) -> list[float]:
         """By how much each of a trial's deviations from the others is its deviation there."""
@@ -273,44 +262,8 @@ class SpeedModel:
                     for column, value in row:
                         for other_column, other_value in other_row:
                             precision[column][other_column] += weight * value * other_value
-        factor = _cholesky(precision)
-        return factor, _solved_backward(factor, _solved_forward(factor, pull))
-
-
-def _cholesky(matrix: list[list[float]]) -> list[list[float]]:
-    """L with L L^T = matrix. Plain Python: a dozen columns are factored sooner than a library is loaded, and the digits
-    are the same on every processor."""
-    factor: list[list[float]] = []
-    for i, row in enumerate(matrix):
-        made: list[float] = []
-        for j in range(i + 1):
-            above = factor[j] if j < i else made
-            rest = row[j] - sum(map(float.__mul__, made, above))
-            made.append(math.sqrt(rest) if i == j else rest / above[j])
-        factor.append(made)
-    return factor
-
-
-def _solved_forward(factor: list[list[float]], right: Sequence[float]) -> list[float]:
-    """x with L x = right."""
-    x: list[float] = []
-    for row, value in zip(factor, right, strict=True):
-        x.append((value - sum(map(float.__mul__, row, x))) / row[-1])
-    return x
-
-
-def _solved_backward(factor: list[list[float]], right: Sequence[float]) -> list[float]:
-    """x with L^T x = right."""
-    x = list(right)
-    for i in reversed(range(len(x))):
-        x[i] /= factor[i][i]
-        for j in range(i):
-            x[j] -= factor[i][j] * x[i]
-    return x
-
-
-def _squared(x: Sequence[float]) -> float:
-    return sum(each * each for each in x)
+        factor = cholesky(precision)
+        return factor, solved_backward(factor, solved_forward(factor, pull))
 
 
 @dataclass(frozen=True)

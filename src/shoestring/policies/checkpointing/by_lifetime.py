@@ -6,7 +6,7 @@ the controller dies. A machine that the programme gives up is left right after a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, ClassVar
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from shoestring.models.lifetimes.source import LifetimeSource
 
 UNTIMED_EVERY_S = 900.0
-"""Until a job of the run has been timed: before that the work left is unknown."""
+"""Until a job of the run has been timed, for before that the work left is unknown; and on machines of whose lifetimes
+nothing is known: such as on demand or one's own, which are lost too."""
 LEAST_EVERY_S = 60.0
 
 
@@ -50,18 +51,18 @@ class ByLifetime:
         if segment is None or segment.halting:
             return
         leases = [state.leases[lease] for lease in segment.leases]
-        model = self.lifetimes.for_offer(state, state.listings[leases[0].offer])
-        if model is None:
-            return  # it is never preempted
-        age_s = min((state.now - lease.granted_at for lease in leases if lease.granted_at is not None), default=0.0)
+        listing = state.listings[leases[0].offer]
+        model = self.lifetimes.for_offer(state, listing, leases[0].granted_at)
         work_s = _work_left_s(state, segment)
-        if work_s is None:
-            if not saved:
-                why = f"saves every {show_duration(UNTIMED_EVERY_S)}: no job has been timed yet"
+        if model is None or work_s is None or not self.lifetimes.is_known(state, listing):
+            if not saved or state.jobs[segment.job].saves_every_s != UNTIMED_EVERY_S:
+                reason = "no job has been timed yet" if work_s is None else "nothing is known of how long it will last"
+                why = f"saves every {show_duration(UNTIMED_EVERY_S)}: {reason}"
                 yield d.PlanSaves(segment=segment.id, every_s=UNTIMED_EVERY_S, why=why)
             return
-        ahead_s = _next_save_s(state, segment, model, work_s, age_s)
-        left, age = show_duration(work_s), show_duration(age_s)
+        ages_s = [max(0.0, state.now - lease.granted_at) for lease in leases if lease.granted_at is not None] or [0.0]
+        ahead_s = _next_save_s(state, segment, model, work_s, ages_s)
+        left, age = show_duration(work_s), show_duration(max(ages_s))
         if ahead_s is None and saved and state.jobs[segment.job].wanted:
             why = f"{left} of work left on a machine {age} old: a new one is expected to do it sooner"
             yield d.HaltSegment(segment=segment.id, grace_s=state.spec.slice_s, why=why)
@@ -79,11 +80,14 @@ def _work_left_s(state: RunView, segment: Segment) -> float | None:
     return work_left_s(state, segment.job, listing, segment.slots)
 
 
-def _next_save_s(state: RunView, segment: Segment, model: LifetimeModel, work_s: float, age_s: float) -> float | None:
+def _next_save_s(
+    state: RunView, segment: Segment, model: LifetimeModel, work_s: float, ages_s: Sequence[float]
+) -> float | None:
+    """By the age of the youngest, which is lost most easily, and the limit of the oldest."""
     from shoestring.models.lifetimes.checkpoint_schedule import Costs, schedule_for
 
     costs = Costs(_rounded(save_s(state, state.jobs[segment.job])), _rounded(learned_latencies(state).restart_s))
-    return schedule_for(model, work_s, costs, machines=len(segment.leases)).next_save_s(work_s, age_s)
+    return schedule_for(model, work_s, costs, ages_s).next_save_s(work_s, min(ages_s))
 
 
 def save_s(state: RunView, job: Job) -> float:

@@ -10,7 +10,7 @@ from shoestring.kernel import decisions as d
 from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.view import RunView
-from shoestring.policies.checkpointing.by_lifetime import LEAST_EVERY_S, save_s
+from shoestring.policies.checkpointing.by_lifetime import LEAST_EVERY_S, UNTIMED_EVERY_S, save_s
 from shoestring.policies.checkpointing.on_notice import save_and_leave
 from shoestring.units import show_duration
 
@@ -30,9 +30,12 @@ class YoungDaly:
 
         for decision in list(state.decided):
             if isinstance(decision, d.StartSegment):
-                model = self.lifetimes.for_offer(state, state.listings[state.leases[decision.leases[0]].offer])
+                lease = state.leases[decision.leases[0]]
+                model = self.lifetimes.for_offer(state, state.listings[lease.offer], lease.granted_at)
                 if model is None:
-                    continue  # it is never preempted
+                    why = f"saves every {show_duration(UNTIMED_EVERY_S)}: nothing is known of how long it will last"
+                    yield d.PlanSaves(segment=decision.segment, every_s=UNTIMED_EVERY_S, why=why)
+                    continue
                 mean_s = self.mean_life_s or model.mean_s() / len(decision.leases)
                 took_s = save_s(state, state.jobs[decision.job])
                 every_s = max(LEAST_EVERY_S, young_daly_s(took_s, mean_s))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from shoestring.kernel.view import RunView
 from shoestring.models.speed.job_length import JobLengths, work_left_s
 from shoestring.models.speed.latencies import learned_latencies
 from shoestring.models.speed.model import SpeedModel
-from shoestring.models.speed.prior import StepTime
+from shoestring.models.speed.prior import STEP_S, StepTime
 from shoestring.models.speed.progress import steps_left
 from shoestring.policies.placement.named_machines import whole_slots
 from shoestring.policies.placement.renting.facts import is_for_sale
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from shoestring.models.lifetimes.job_cost import Prospect
     from shoestring.models.lifetimes.source import LifetimeSource
 
-HOPE_SIGMAS = 2.0
-"""How much faster than expected all jobs may turn out on untried machines, in standard deviations. How much one job
-differs from another is no hope: it says nothing about the machines."""
+UNTIMED_JOB_S = 3600.0
+"""How long a job is taken to be on a machine of the mean size, while nothing is known of it: only ratios count then,
+and machines start in a small part of that."""
 TIME_SHARE = 0.85
 """Of the time to the deadline: what a bag may be expected to take. The rest is for preemptions and wrong estimates."""
 ALONE = (1,)
@@ -84,6 +84,26 @@ def place_on(state: RunView, listing: Listing, count: int) -> Place:
     return Place(listing, worker if count == 1 else count * whole_slots(listing, worker), count)
 
 
+def places_with_cpus(state: RunView, cpus: float) -> list[Place]:
+    """The same for jobs of so many CPUs: on each offer as many machines as have them, if so many may be rented."""
+    fitting = [place.listing for place in places(state)]
+    found = [place_with_cpus(listing, cpus, state.spec.slots) for listing in fitting]
+    return [place for place in found if place.count <= state.spec.max_machines]
+
+
+def place_with_cpus(listing: Listing, cpus: float, worker: int) -> Place:
+    """n_i = ceil(R / cpus_i) machines of type i for a job of R CPUs, all of each; where one has enough, only as many of
+    its slots as are needed.  Paper: SciSpot section 4.3, n_i
+
+    Differs from the paper: rounded up, so that R need not be a multiple of the CPUs of every type.
+    """
+    whole = whole_slots(listing, worker)
+    usable_cpus = listing.vcpus * whole / listing.slots
+    count = max(1, math.ceil(cpus / usable_cpus - 1e-9))
+    workers = max(1, math.ceil(cpus / usable_cpus * whole / worker - 1e-9))
+    return Place(listing, worker * workers if count == 1 else count * whole, count)
+
+
 def chosen_place(state: RunView, job: Job) -> Place | None:
     """What it is pinned to."""
     if job.offer is None:
@@ -93,33 +113,31 @@ def chosen_place(state: RunView, job: Job) -> Place | None:
 
 
 def candidates(state: RunView, lifetimes: LifetimeSource, job: Job, where: Sequence[Place]) -> list[Candidate]:
-    """Empty until a job has been timed somewhere."""
+    """By what was timed; before that by the user's estimate, and without one by sizes and prices alone: then none is
+    known to be too slow."""
     lengths, steps, found = JobLengths.of(state), steps_to_do(state, job), []
-    free_after_s, hopes = _free_after_s(state), _hopes(lengths.speeds, where)
+    step_times, free_after_s = _step_times(state, lengths.speeds, where), _free_after_s(state)
+    unknown = not (lengths.speeds.trials or lengths.speeds.estimated)
     for place in where:
-        step = lengths.step_time(place.listing, place.slots)
-        if step is None:
-            return []
-        prospect = _prospect(state, lifetimes, place, steps * step.expected_s, hopes.get(place.where))
+        step = step_times[place.where]
+        tried = lengths.speeds.timed(*place.where)
+        prospect = _prospect(state, lifetimes, place, steps * step.expected_s, tried)
         bag_s = _bag_s(state, place, step, free_after_s)
-        in_time = bag_s <= TIME_SHARE * (state.deadline_at - state.now)
+        in_time = unknown or bag_s <= TIME_SHARE * (state.deadline_at - state.now)
         found.append(Candidate(place, prospect, step.expected_s * steps, bag_s, in_time))
     return found
 
 
-def _hopes(speeds: SpeedModel, where: Iterable[Place]) -> dict[Where, float]:
-    """For places where no job was timed: the time that one may take, as a share of what is expected. Of each machine
-    type only the narrowest may surprise: it costs least to try, and tells about the wider ones."""
-    untimed = {place.where: place for place in where if not speeds.timed(*place.where)}
-    narrowest: dict[str, int] = {}
-    for machine, slots in sorted(untimed):
-        narrowest.setdefault(machine, slots)
-    return {
-        (machine, slots): math.exp(-HOPE_SIGMAS * speeds.unsure(place.listing, slots))
-        if slots == narrowest[machine]
-        else 1.0
-        for (machine, slots), place in untimed.items()
-    }
+def _step_times(state: RunView, speeds: SpeedModel, where: Sequence[Place]) -> dict[Where, StepTime]:
+    """Before a job was timed, by the guess from sizes. Its spread is that of the ratio to the place with the least
+    dollars: that all jobs may be longer makes no place better or worse."""
+    if speeds.trials or not where:
+        return {place.where: speeds.step_time(None, place.listing, place.slots) for place in where}
+    guess_s = {place.where: speeds.usual_s(place.listing, place.slots) for place in where}
+    base = min(where, key=lambda x: (guess_s[x.where] * x.machines * state.usd_per_hour(x.listing.offer), x.where))
+    apart = speeds.apart([(place.listing, place.slots) for place in where])
+    scale = 1.0 if speeds.estimated else UNTIMED_JOB_S / (STEP_S * state.spec.max_steps)
+    return {at: StepTime(scale * each_s, apart.log_sd(at, base.where)) for at, each_s in guess_s.items()}
 
 
 def steps_to_do(state: RunView, job: Job) -> float:
@@ -134,25 +152,19 @@ def jobs_left(state: RunView) -> int:
     return state.count("waiting") + state.count("running") + max(0, planned - len(state.jobs))
 
 
-def _prospect(state: RunView, lifetimes: LifetimeSource, place: Place, work_s: float, hope: float | None) -> Prospect:
-    """`hope` is None where a job was timed."""
+def _prospect(state: RunView, lifetimes: LifetimeSource, place: Place, work_s: float, tried: bool) -> Prospect:
     from shoestring.models.lifetimes.job_cost import Prospect, job_usd
 
-    latencies, model = learned_latencies(state), lifetimes.for_offer(state, place.listing)
-    share = place.machines / place.count
-
-    def usd(seconds: float) -> float:
-        return job_usd(
-            place.count,
-            state.usd_per_hour(place.listing.offer) * share,
-            seconds,
-            model,
-            restart_s=latencies.restart_s,
-            paid_start_s=latencies.start_s,
-        )
-
-    expected_usd = usd(work_s)
-    return Prospect(expected_usd, expected_usd if hope in (None, 1.0) else usd(hope * work_s), hope is None)
+    latencies = learned_latencies(state)
+    expected_usd = job_usd(
+        place.count,
+        state.usd_per_hour(place.listing.offer) * place.machines / place.count,
+        work_s,
+        lifetimes.for_offer(state, place.listing),
+        restart_s=latencies.restart_s,
+        paid_start_s=latencies.start_s,
+    )
+    return Prospect(expected_usd, tried=tried)
 
 
 def _bag_s(state: RunView, place: Place, step: StepTime, free_after_s: Sequence[float]) -> float:

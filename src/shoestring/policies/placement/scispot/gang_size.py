@@ -20,6 +20,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.job_length import JobLengths
 from shoestring.policies.placement.renting.assign import RETRY
 from shoestring.policies.placement.renting.rent_gang import is_available, payable_s
 from shoestring.policies.placement.scispot.candidates import (
@@ -28,9 +29,10 @@ from shoestring.policies.placement.scispot.candidates import (
     candidates,
     chosen_place,
     places,
+    places_with_cpus,
     steps_to_do,
 )
-from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, by_price, in_order, running_on
+from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, in_order, running_on
 from shoestring.policies.placement.scispot.supply import Supply
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class Gangs:
     lifetimes: LifetimeSource
     counts: tuple[int, ...]
     """Numbers of machines to choose from; a job on one machine keeps its own slots."""
+    cpus_per_job: float | None = None
+    """In their place: how many CPUs a job has, on whatever type and number of machines."""
     wants: ClassVar[frozenset[Waker]] = frozenset(
         {d.RunJob, e.LeaseDenied, e.LeaseEnded, e.SegmentEnded, e.TimerFired, e.UserAsked}
     )
@@ -52,7 +56,7 @@ class Gangs:
     def decide(self, state: RunView, event: e.Event) -> Iterator[d.Decision]:
         if state.phase != "running" or not state.waiting or (isinstance(event, e.TimerFired) and event.name != RETRY):
             return
-        choices = _Choices(state, self.lifetimes, self.counts)
+        choices = _Choices(state, self.lifetimes, self._places(state))
         for job in [state.jobs[job_id] for job_id in state.waiting]:
             choice = choices.choose(job)
             if choice is None:
@@ -63,15 +67,18 @@ class Gangs:
                 why = f"on {place}: {why}"
                 yield d.RunJob(job=job.id, until_step=job.until_step, slots=slots, offer=offer, why=why)
 
+    def _places(self, state: RunView) -> list[Place]:
+        return places(state, self.counts) if self.cpus_per_job is None else places_with_cpus(state, self.cpus_per_job)
+
 
 class _Choices:
     """Choices for jobs in the order in which they wait, each given what those before it claim and try."""
 
-    def __init__(self, state: RunView, lifetimes: LifetimeSource, counts: Sequence[int]) -> None:
-        self._state, self._lifetimes = state, lifetimes
-        self._places = places(state, counts)
+    def __init__(self, state: RunView, lifetimes: LifetimeSource, where: Sequence[Place]) -> None:
+        self._state, self._lifetimes, self._places = state, lifetimes, where
         self._supply = Supply.of(state)
         self._tried = running_on(state)
+        self._timed = bool(JobLengths.of(state).speeds.trials)
         self._found: dict[float, list[Candidate]] = {}
         """By the steps that a job has left: most have all of theirs."""
         self._ordered: dict[float, list[tuple[Candidate, str]]] = {}
@@ -99,7 +106,9 @@ class _Choices:
         chosen = chosen_place(self._state, job)
         found = self._candidates(job)
         if not found:
-            return self._by_price(chosen)
+            return None
+        if chosen is not None and not self._timed and self._supply.has_some(chosen):
+            return chosen, "its machines are held or pending"
         ordered = self._in_order(job, found)
         possible = [pair for pair in ordered if self._possible(pair[0].place)]
         if not possible:
@@ -122,13 +131,6 @@ class _Choices:
         if not chosen.prospect.tried and self._supply.has(chosen.place):
             return chosen.in_time == best.in_time
         return self._supply.has_some(chosen.place) and _nearly_as_good(chosen, best)
-
-    def _by_price(self, chosen: Place | None) -> Choice | None:
-        """Before a job was timed."""
-        if chosen is not None and self._supply.has_some(chosen):
-            return chosen, "its machines are held or pending"
-        ordered = by_price(self._state, self._places)
-        return next((pair for pair in ordered if self._possible(pair[0])), ordered[0] if ordered else None)
 
     def _candidates(self, job: Job) -> list[Candidate]:
         steps = steps_to_do(self._state, job)

@@ -20,7 +20,7 @@ from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS,
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.rent import rent_missing
 from shoestring.policies.placement.scispot.candidates import candidates, places
-from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, cheapest_known_usd, ranked, too_slow
+from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, ranked, times_cheapest, too_slow
 from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
 from shoestring.policies.placement.scispot.supply import provide
 from shoestring.units import show_duration, show_usd
@@ -57,7 +57,7 @@ class SciSpot:
             return
         job = state.jobs[next(iter(state.waiting))]
         found = [] if job.offer is not None else candidates(state, self.lifetimes, job, places(state))
-        best_usd, slow = cheapest_known_usd(found), too_slow(found)
+        slow = too_slow(found)
         for lease in [lease for lease in map(state.leases.__getitem__, state.idle) if _used(lease)]:
             if job.offer not in (None, lease.offer):
                 continue  # jobs pinned to its offer decide about it
@@ -70,7 +70,8 @@ class SciSpot:
             elif lease.offer.machine in slow:
                 why = "with this machine type the bag would miss its deadline, with another it would not"
                 yield d.ReleaseLease(lease=lease.id, why=why)
-            elif best_usd is not None and here_usd is not None and here_usd > MORE_EXPENSIVE * best_usd:
+            elif here_usd is not None and times_cheapest(found, lease.offer.machine, here_usd) > MORE_EXPENSIVE:
+                best_usd = min(it.prospect.expected_usd for it in found if it.in_time)
                 why = f"the next job would cost {show_usd(here_usd)} here and {show_usd(best_usd)} on another type"
                 yield d.ReleaseLease(lease=lease.id, why=why)
 

@@ -8,41 +8,32 @@ bag would miss its deadline come last, the soonest done first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shoestring.kernel.records import Where
 from shoestring.kernel.view import RunView
+from shoestring.models.speed.job_length import JobLengths
 from shoestring.policies.placement.renting.rent import Ranked
-from shoestring.policies.placement.scispot.candidates import Candidate, Place, candidates, jobs_left, places
+from shoestring.policies.placement.scispot.candidates import Candidate, Place, candidates, places
+from shoestring.policies.placement.scispot.trying import jobs_after_a_try, with_hopes
 
 if TYPE_CHECKING:
-    from shoestring.models.lifetimes.job_cost import Prospect
     from shoestring.models.lifetimes.source import LifetimeSource
 
 MORE_EXPENSIVE = 1.1
 """A machine that is up is left for a cheaper type only if a job costs a tenth more on it: a new one must come up."""
+TIME_PRICE = 0.01
+"""A bag that takes twice as long counts as so much more expensive: it decides between types that cost the same."""
 
 
 def ranked(state: RunView, lifetimes: LifetimeSource) -> Ranked:
-    """Best first, for the job that has waited longest. Before any job was timed only prices are known."""
+    """Best first, for the job that has waited longest."""
     job = state.jobs[next(iter(state.waiting))]
-    alone = places(state)
-    found = candidates(state, lifetimes, job, alone)
-    if not found:
-        return [(place.listing.offer, why) for place, why in by_price(state, alone)]
+    found = candidates(state, lifetimes, job, places(state))
     return [(it.place.listing.offer, why) for it, why in in_order(state, found, _being_tried(state))]
-
-
-def by_price(state: RunView, found: Sequence[Place]) -> list[tuple[Place, str]]:
-    """By price per hour of a job."""
-
-    def usd(place: Place) -> float:
-        return place.machines * state.usd_per_hour(place.listing.offer)
-
-    cheapest_first = sorted(found, key=lambda place: (usd(place), place.slots, place.listing.offer))
-    return [(place, f"${usd(place):.4f}/h, and no job has been timed yet") for place in cheapest_first]
 
 
 def in_order(state: RunView, found: Sequence[Candidate], being_tried: Collection[Where]) -> list[tuple[Candidate, str]]:
@@ -54,19 +45,38 @@ def in_order(state: RunView, found: Sequence[Candidate], being_tried: Collection
     if not in_time:
         soonest = sorted(found, key=lambda it: (it.bag_s, it.prospect.expected_usd))
         return [(it, f"time is short: {it.work_s:.0f} s per job") for it in soonest]
-    prospects = [replace(x.prospect, tried=x.prospect.tried or x.place.where in being_tried) for x in in_time]
-    at = next_to_use(prospects, jobs_left=jobs_left(state) - state.count("running"))
-    first, trial = in_time[at], not prospects[at].tried
+    usd = priced_usd(found)
+    prospects = [
+        replace(prospect, expected_usd=usd[it.place])
+        for it, prospect in zip(in_time, with_hopes(state, in_time, being_tried), strict=True)
+    ]
+    at = next_to_use(prospects, jobs_after_a_try(state, in_time))
+    first, trial = in_time[at], prospects[at].log_sd > 0
 
     def rank(it: Candidate) -> tuple[object, ...]:
-        return it is not first, not it.in_time, it.prospect.expected_usd, it.place.slots, it.place.listing.offer
+        return it is not first, not it.in_time, usd[it.place], it.place.slots, it.place.listing.offer
 
-    return [(it, _why(it.prospect, trial=trial and it is first)) for it in sorted(found, key=rank)]
+    timed = bool(JobLengths.of(state).speeds.trials)
+    return [(it, _why(state, it, timed=timed, trial=trial and it is first)) for it in sorted(found, key=rank)]
 
 
-def cheapest_known_usd(found: Sequence[Candidate]) -> float | None:
-    """The least measured cost of a job on machines that are fast enough; None while unknown."""
-    return min((it.prospect.expected_usd for it in found if it.in_time and it.prospect.tried), default=None)
+def priced_usd(found: Sequence[Candidate]) -> dict[Place, float]:
+    """usd * (bag_s / shortest bag_s)^w, 2^w = 1 + TIME_PRICE: dollars per job, with a small price of the time that the
+    bag would take."""
+    shortest_s = max(1.0, min((it.bag_s for it in found), default=1.0))
+    weight = math.log2(1.0 + TIME_PRICE)
+    return {it.place: it.prospect.expected_usd * max(1.0, it.bag_s / shortest_s) ** weight for it in found}
+
+
+def times_cheapest(found: Sequence[Candidate], machine: str, here_usd: float | None) -> float:
+    """What a job costs on a machine of this type that is up, as a multiple of the least among those fast enough, with
+    the price of time in both. 1 while no job was timed."""
+    usd = priced_usd(found)
+    least_usd = min((usd[it.place] for it in found if it.in_time), default=math.inf)
+    same = [it for it in found if it.place.listing.offer.machine == machine]
+    if here_usd is None or not same or not 0 < least_usd < math.inf or not any(it.prospect.tried for it in found):
+        return 1.0
+    return here_usd * usd[same[0].place] / same[0].prospect.expected_usd / least_usd
 
 
 def too_slow(found: Sequence[Candidate]) -> frozenset[str]:
@@ -86,8 +96,11 @@ def _being_tried(state: RunView) -> set[Where]:
     return running_on(state) | {(machine, state.spec.slots) for machine in empty}
 
 
-def _why(prospect: Prospect, *, trial: bool) -> str:
+def _why(state: RunView, it: Candidate, *, timed: bool, trial: bool) -> str:
+    usd, place = it.prospect.expected_usd, it.place
+    if not timed:
+        per_hour = f"${place.machines * state.usd_per_hour(place.listing.offer):.4f}/h, and no job has been timed yet"
+        return f"worth a try on one job: {per_hour}" if trial else per_hour
     if trial:
-        hoped = f"${prospect.optimistic_usd:.3g} if jobs are fast there"
-        return f"worth a try: ${prospect.expected_usd:.3g} per job expected, {hoped}"
-    return f"${prospect.expected_usd:.3g} per job expected, preemptions included"
+        return f"worth a try: ${usd:.3g} per job expected, and it may prove the cheapest for the jobs left"
+    return f"${usd:.3g} per job expected, preemptions included"

@@ -31,7 +31,7 @@ def reuse_here_s(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
     from shoestring.models.lifetimes.reuse import reuse_saves_s
 
     place = _place(state, lease, job)
-    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place, lease)
     if work_s is None or table is None:
         return 0.0
     latencies = learned_latencies(state)
@@ -44,7 +44,7 @@ def job_here_usd(state: RunView, lifetimes: LifetimeSource, job: Job, lease: Lea
     from shoestring.models.lifetimes.makespan import makespan_s
 
     place = _place(state, lease, job)
-    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place, lease)
     if work_s is None:
         return None
     if table is not None:
@@ -59,7 +59,7 @@ def spare_here_s(state: RunView, lifetimes: LifetimeSource, lease: Lease) -> flo
     from shoestring.models.lifetimes.reuse import break_even_idle_s
 
     place = _place(state, lease, _job_for(state, lease))
-    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place)
+    work_s, table = _job_s(state, place), _table_of(state, lifetimes, place, lease)
     if work_s is None or table is None or lease.idle_since is None:
         return 0.0
     return min(LONGEST_SPARE_S, float(break_even_idle_s(table, work_s, _age_s(lease, lease.idle_since))))
@@ -76,9 +76,9 @@ def _place(state: RunView, lease: Lease, job: Job | None) -> Place:
     return chosen or place_on(state, state.listings[lease.offer], 1)
 
 
-def _table_of(state: RunView, lifetimes: LifetimeSource, place: Place) -> SurvivalTable | None:
+def _table_of(state: RunView, lifetimes: LifetimeSource, place: Place, lease: Lease) -> SurvivalTable | None:
     """None: it is never preempted."""
-    model = lifetimes.for_offer(state, place.listing)
+    model = lifetimes.for_offer(state, place.listing, lease.granted_at)
     return None if model is None else _table(model, place.count)
 
 
