@@ -44,6 +44,13 @@ def test_the_frequency_is_that_of_the_past_with_a_little_prior() -> None:
     assert model.chance(queries)[0] == pytest.approx((1 + 0.1 * 2) / (4 + 2))
 
 
+def test_over_a_longer_time_more_leases_end_and_the_prior_is_higher() -> None:
+    """Leases could begin in the first two hours and in the fourth; what began later is not decided yet."""
+    queries = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5, within_s=2 * HOUR)
+    model = EmpiricalFrequency(prior_chance=0.1, prior_s=2 * HOUR)
+    assert model.chance(queries)[0] == pytest.approx((2 + (1 - 0.9**2) * 2) / (3 + 2))
+
+
 def test_a_price_above_the_maximum_gives_a_chance_of_one() -> None:
     queries = question(market([0, HOUR], [0.2, 0.9]), 2 * HOUR, 0.5)
     assert EmpiricalFrequency().chance(queries)[0] == 1.0
