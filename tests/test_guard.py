@@ -23,8 +23,8 @@ from shoestring.market.catalog.catalog import free_listing
 from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, ConstantPrices, Story, story
 from tests.numbers import over_numbers
 
-MOST_CPU_S = 30.0
-"""A hundred times what any test here takes. It is CPU time: other programs do not use it up."""
+MOST_CPU_S = 5.0
+"""Many times what any test here takes. It is CPU time: other programs do not use it up."""
 
 
 @pytest.fixture(autouse=True)

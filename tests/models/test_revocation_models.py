@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.models.revocation_markets import DAY, START, auction, examples, marke
 HOUR = 3600.0
 
 
+@cache
 def saved(name: str = "frequency") -> SavedModel:
     found = examples(auction(), 1500)
     return SavedModel(
@@ -170,7 +172,7 @@ def test_saved_trees_are_read_and_evaluated_without_scikit_learn(monkeypatch: py
         monkeypatch.setitem(sys.modules, name, None)
     assert 0 <= decoded(content).model.chance(examples(auction(), 50).queries).max() <= 1
     with pytest.raises(MissingExtra, match="'sklearn'"):
-        saved("trees")
+        fit("trees", examples(auction(), 50))
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"{}", b"[1", b'{"format": "other"}'])
