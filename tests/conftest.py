@@ -32,3 +32,4 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay to the end. Out of the collector's sight they are not looked through again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # what tests leave is small; Hypothesis is called at every collection

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import signal
 from bisect import bisect_right
+from collections.abc import Iterator
 from unittest.mock import ANY
 
 import pytest
@@ -21,6 +23,23 @@ from shoestring.market.billing import billing_rule
 from shoestring.market.catalog.catalog import free_listing
 from shoestring.testing.story import ON_DEMAND_OFFER, SPEC, SPOT, ConstantPrices, Story, story
 from tests.numbers import over_numbers
+
+MOST_CPU_S = 5.0
+"""Many times what any test here takes. It is CPU time: other programs do not use it up."""
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Iterator[None]:
+    """A guard that looks for the end of a lease without end fails, instead of looking for ever."""
+
+    def failed(*_: object) -> None:
+        raise AssertionError(f"no answer within {MOST_CPU_S:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, failed)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 def ask(run: Story, *, end_by: float = 900.0, offer: Offer = SPOT, most: float | None = None) -> d.Decision:

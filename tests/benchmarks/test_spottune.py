@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from shoestring.market.simulated import synthetic_prices as synthetic
 MARKET = MARKETS["2016"]
 
 
+@cache
 def made_book() -> PriceBook:
     """Prices of the weeks that were recorded, made up."""
     listings = [
@@ -47,11 +49,11 @@ def made_task() -> Task:
     return Task("made", level + 10.0 / steps, hours=np.full(8, 2.0), stages=((),) * 8)
 
 
-BOOK, TASK = made_book(), made_task()
+TASK = made_task()
 
 
 def bout(name: str, theta: float = SHORT, market: Market = MARKET, seed: int = 0) -> Bout:
-    start = market.starts(BOOK, 4, choosing=False)[seed]
+    start = market.starts(made_book(), 4, choosing=False)[seed]
     return Bout(market, TASK.name, (CONTESTANTS | PROPOSED)[name], theta, start, seed)
 
 
@@ -63,7 +65,7 @@ def outcome(name: str, usd: float, market: str = "2016", theta: float = WHOLE, *
 # -- studies -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", CONTESTANTS | PROPOSED)
 def test_every_contestant_finishes_and_keeps_the_best(name: str) -> None:
-    came = play(bout(name), TASK, BOOK)
+    came = play(bout(name), TASK, made_book())
     assert not came.unfinished
     assert came.best_first
     assert came.best_kept
@@ -72,41 +74,41 @@ def test_every_contestant_finishes_and_keeps_the_best(name: str) -> None:
 
 
 def test_training_all_to_the_end_costs_more() -> None:
-    part, whole = (play(bout(CHEAPEST_SPOT, theta), TASK, BOOK) for theta in (SHORT, WHOLE))
+    part, whole = (play(bout(CHEAPEST_SPOT, theta), TASK, made_book()) for theta in (SHORT, WHOLE))
     assert part.usd < whole.usd
 
 
 def test_an_oracle_of_prices_pays_less_and_trains_on_refunded_hours_where_it_can() -> None:
-    knows, plain = (play(bout(name), TASK, BOOK) for name in (ORACLE, PLAIN))
+    knows, plain = (play(bout(name), TASK, made_book()) for name in (ORACLE, PLAIN))
     assert knows.usd < plain.usd
     assert knows.free > plain.free
 
 
 def test_who_bids_more_than_any_price_is_never_outbid_but_may_be_interrupted() -> None:
     calm, rough = MARKET, replace(MARKET, interruptions_per_hour=3.0)
-    assert [play(bout(CHEAPEST_SPOT, seed=seed), TASK, BOOK).revocations for seed in range(4)] == [0] * 4
+    assert [play(bout(CHEAPEST_SPOT, seed=seed), TASK, made_book()).revocations for seed in range(4)] == [0] * 4
     assert calm.cheapest == "r3.large"
-    assert play(bout(CHEAPEST_SPOT, market=rough), TASK, BOOK).revocations > 0
+    assert play(bout(CHEAPEST_SPOT, market=rough), TASK, made_book()).revocations > 0
 
 
 def test_a_machine_type_that_is_faster_trains_faster_but_not_in_proportion() -> None:
     assert max(MARKET.machines, key=speed) == MARKET.fastest == "m4.4xlarge"
     assert 1.0 < speed("m4.4xlarge") < ECUS["m4.4xlarge"] / ECUS["r3.large"]
-    listings = provider(MARKET, BOOK, 0).listings
+    listings = provider(MARKET, made_book(), 0).listings
     seconds = {x.offer.machine: TASK.step_s({"trial": 0}, x, 1) for x in listings}
     assert seconds["m4.4xlarge"] < seconds["r3.large"]
 
 
 def test_the_same_seed_is_the_same_study_in_one_process_or_two() -> None:
     todo = [bout(PLAIN, seed=seed) for seed in range(4)]
-    once, again = (hold(todo, {"made": TASK}, {"2016": BOOK}, processes) for processes in (1, 2))
+    once, again = (hold(todo, {"made": TASK}, {"2016": made_book()}, processes) for processes in (1, 2))
     assert once == again
 
 
 def test_nothing_is_chosen_on_a_moment_that_is_reported() -> None:
-    choosing, reporting = (MARKET.starts(BOOK, 9, choosing=choosing) for choosing in (True, False))
+    choosing, reporting = (MARKET.starts(made_book(), 9, choosing=choosing) for choosing in (True, False))
     assert min(abs(one - other) for one in choosing for other in reporting) >= RUN_S
-    assert max(*choosing, *reporting) + RUN_S <= BOOK.span()[1]
+    assert max(*choosing, *reporting) + RUN_S <= made_book().span()[1]
     assert len({*choosing, *reporting}) == 18
 
 

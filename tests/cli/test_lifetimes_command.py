@@ -99,6 +99,12 @@ def test_own_runs_are_used_in_the_fit(prompt: Prompt, lifetimes: str) -> None:
     assert "own" in prompt("lifetimes", "show", "both.json").output
 
 
+def test_runs_without_a_spot_machine_have_nothing_to_learn_from(prompt: Prompt) -> None:
+    study = prompt.study(on='"local"', trials="2", max_steps="2")
+    assert prompt("simulate", study, "--name", "mine", "--market", "free").exit_code == 0
+    refused(prompt("lifetimes", "fit", "--runs", "mine-simulated", "-o", "m.json"), "no spot machine", "preempted")
+
+
 def test_bad_input_gets_a_message(prompt: Prompt, lifetimes: str, model: str) -> None:
     refused(prompt("lifetimes", "fit", "-o", "m.json"), "there are no lifetimes to fit")
     refused(prompt("lifetimes", "fit", "nowhere.csv", "-o", "m.json"), "there is no such file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -34,12 +35,14 @@ def question(markets: Markets, at: float, maximum: float, within_s: float = 3600
     return Queries.about(markets, np.array([0]), np.array([START + at]), np.array([maximum]), within_s)
 
 
+@cache
 def auction_book(days: float = 12.0, seed: int = 3) -> tuple[PriceBook, dict[Offer, float]]:
     listings = [catalog.listing(catalog.machine("aws", name), "us-east-1a", spot=True) for name in NAMES]
     book = synthetic.auction(listings, seed=seed, start=START, days=days)
     return book, {listing.offer: listing.on_demand_usd_per_hour for listing in listings}
 
 
+@cache
 def auction(days: float = 12.0, seed: int = 3) -> Markets:
     book, on_demand = auction_book(days, seed)
     return Markets.of_book(book, on_demand)

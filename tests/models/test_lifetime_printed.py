@@ -48,6 +48,12 @@ def test_the_printed_expected_lifetime_is_its_integral_and_too_short() -> None:
     assert printed < PrintedBathtub(fit=TYPICAL).mean_s()
 
 
+def test_the_printed_expected_lifetime_is_its_integral_also_where_early_preemptions_count() -> None:
+    """Over a day nothing is left of their term but what stands at its lower end."""
+    by_steps = quad(lambda t: t * float(printed_density(t, TYPICAL)), 0.0, 2 * H)[0]
+    assert printed_expected_lifetime_s(2 * H, TYPICAL) == pytest.approx(by_steps, rel=1e-6)
+
+
 def test_the_printed_hazard_is_density_over_survival_and_falls_below_0() -> None:
     ages = np.array([0.1, 1.0, 10.0, 23.0]) * H
     expected = printed_density(ages, TYPICAL) / (1.0 - printed_cdf(ages, TYPICAL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.models.revocation_markets import DAY, START, auction, examples, marke
 HOUR = 3600.0
 
 
+@cache
 def saved(name: str = "frequency") -> SavedModel:
     found = examples(auction(), 1500)
     return SavedModel(
@@ -42,6 +44,13 @@ def test_the_frequency_is_that_of_the_past_with_a_little_prior() -> None:
     queries = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5)
     model = EmpiricalFrequency(prior_chance=0.1, prior_s=2 * HOUR)
     assert model.chance(queries)[0] == pytest.approx((1 + 0.1 * 2) / (4 + 2))
+
+
+def test_over_a_longer_time_more_leases_end_and_the_prior_is_higher() -> None:
+    """Leases could begin in the first two hours and in the fourth; what began later is not decided yet."""
+    queries = question(market([0, 2 * HOUR, 3 * HOUR], [0.2, 0.9, 0.2]), 6 * HOUR, 0.5, within_s=2 * HOUR)
+    model = EmpiricalFrequency(prior_chance=0.1, prior_s=2 * HOUR)
+    assert model.chance(queries)[0] == pytest.approx((2 + (1 - 0.9**2) * 2) / (3 + 2))
 
 
 def test_a_price_above_the_maximum_gives_a_chance_of_one() -> None:
@@ -163,7 +172,7 @@ def test_saved_trees_are_read_and_evaluated_without_scikit_learn(monkeypatch: py
         monkeypatch.setitem(sys.modules, name, None)
     assert 0 <= decoded(content).model.chance(examples(auction(), 50).queries).max() <= 1
     with pytest.raises(MissingExtra, match="'sklearn'"):
-        saved("trees")
+        fit("trees", examples(auction(), 50))
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"{}", b"[1", b'{"format": "other"}'])

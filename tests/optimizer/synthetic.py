@@ -47,8 +47,8 @@ def optimizer(**changes: object) -> Optimizer:
 
 
 def space_for(method: str) -> object:
-    """A part of the space where choosing takes long: all candidates are evaluated, or trees are trained for each."""
-    return FEW if method in ("fabolas", "trimtuner_dt_as_printed") else SPACE
+    """A part of the space where choosing takes long: all candidates are evaluated, or trees are grown."""
+    return FEW if method in ("fabolas", "trimtuner_dt", "trimtuner_dt_as_printed") else SPACE
 
 
 def run(optimizer: Optimizer, suggestion: Suggestion) -> float:

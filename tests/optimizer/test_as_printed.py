@@ -16,7 +16,7 @@ from shoestring.optimizer.observations import Suggestion
 from shoestring.optimizer.outcome_model import OutcomePosterior
 from shoestring.optimizer.posterior import Posteriors
 from tests.optimizer.posteriors import believed, printed
-from tests.optimizer.synthetic import FEW, FRACTIONS, LIMIT_USD, optimizer, run, spent_until_good
+from tests.optimizer.synthetic import FEW, FRACTIONS, LIMIT_USD, optimizer, run, space_for, spent_until_good
 
 OF_ENTROPY = ["trimtuner_gp", "trimtuner_gp_as_printed", "fabolas"]
 
@@ -130,7 +130,7 @@ def test_an_answer_has_what_was_measured_and_predicts_the_rest(kind: object) -> 
 
 @pytest.mark.parametrize("method", OF_ENTROPY)
 def test_several_pending_suggestions_differ_and_take_each_other_into_account(method: str) -> None:
-    one = optimizer(method=method)
+    one = optimizer(method=method, space=space_for(method))
     for _ in range(5):
         run(one, one.ask())
     found = [one.ask() for _ in range(3)]
@@ -151,7 +151,7 @@ def test_corrected_it_finds_the_optimum_for_less_than_full_data_runs() -> None:
 
 
 def test_fabolas_suggests_the_same_whatever_the_constraints() -> None:
-    strict, lax = (optimizer(method="fabolas", constraints=f"cost <= {usd}") for usd in (0.001, 10.0))
+    strict, lax = (optimizer(method="fabolas", space=FEW, constraints=f"cost <= {usd}") for usd in (0.001, 10.0))
     for _ in range(7):
         suggestion = strict.ask()
         assert suggestion == lax.ask()

@@ -47,6 +47,12 @@ def test_a_band_is_two_constraints_and_the_same_constraint_twice_is_an_error() -
     assert parse_all("cost <= 1") == (Constraint("cost", 1.0),)
 
 
+@pytest.mark.parametrize("text", ["cost <= 2", "recall >= 2"])
+def test_a_value_at_the_limit_satisfies_it(text: str) -> None:
+    limit = parse(text)
+    assert [limit.holds(value) for value in (1.9, 2.0, 2.1)] == [limit.at_most, True, not limit.at_most]
+
+
 def test_a_miss_is_relative_to_the_limit() -> None:
     assert parse("cost <= 2").miss(3.0) == pytest.approx(0.5)
     assert parse("recall >= 0.8").miss(0.6) == pytest.approx(0.25)

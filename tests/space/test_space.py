@@ -327,3 +327,11 @@ def test_a_configuration_outside_of_the_space_is_refused_with_the_reason(change,
         NETWORK.check({name: value for name, value in {**good, **change}.items() if value is not ...})
     assert complaint in str(caught.value)
     assert hint in caught.value.hint
+
+
+def test_true_is_not_the_number_1() -> None:
+    switch, counts = choice(True, False), choice(0, 1)
+    assert [switch.holds(value) for value in (True, 1, False, 0)] == [True, False, True, False]
+    assert [counts.holds(value) for value in (True, 1, False, 0)] == [False, True, False, True]
+    with pytest.raises(SpecError, match="switch=1 is not in the space"):
+        from_plain({"switch": switch}).check({"switch": 1})

@@ -81,7 +81,8 @@ def test_a_trial_that_ignores_the_notice_is_lost(worker):
 
 
 def test_a_trial_over_its_time_limit_overran(worker):
-    ended = worker.run(function=HUNG, time_limit_s=0.4)
+    name = worker.write("slow.py", f"import time\ndef train(trial): time.sleep({10 * slowness()})\n")
+    ended = worker.run(function=f"{name}:train", time_limit_s=0.4)
     assert (ended.cause, ended.detail) == ("overran", "still running after its time limit of 0.4 s")
 
 

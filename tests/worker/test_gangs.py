@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shoestring.testing.user_code as user_code
-from shoestring.testing.slowness import PATIENCE_S
+from shoestring.testing.slowness import PATIENCE_S, slowness
 from shoestring.worker.outbox import Ended, Reported, Started, Unsaved
 from shoestring.worker.ranks import rank_variables
 from shoestring.worker.task import Task
@@ -112,7 +112,7 @@ def test_failures_of_other_ranks_while_rank_0_stops_do_not_fail_it(worker):
 def test_a_gang_over_its_time_limit_is_killed_whole(worker):
     worker.write(
         "study.py",
-        "import time\ndef train(trial):\n    trial.report(loss=1.0)\n    time.sleep(6000)\n",
+        f"import time\ndef train(trial):\n    trial.report(loss=1.0)\n    time.sleep({10 * slowness()})\n",
     )
     worker.start(function="study.py:train", time_limit_s=1.0, **gang(2))
     assert ended_and_gone(worker).cause == "overran"

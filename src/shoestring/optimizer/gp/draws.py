@@ -42,11 +42,12 @@ class GaussianDraws:
         besides = np.sqrt(np.maximum(1.0 - (parts * parts).sum(axis=0), 0.0))
         would = parts.T @ self._normals + np.multiply.outer(besides, self._besides)
         now, away = (self.values - self.values.mean()).astype(np.float32), moved.astype(np.float32)
-        values = np.empty((len(rows), *now.shape), np.float32)
+        # In memory all draws of one target follow each other: their least are found several at a time.
+        by_target = np.empty((now.shape[1], len(rows), len(now)), np.float32)
         for surprise in surprises:
-            np.multiply((surprise - would).astype(np.float32)[:, :, None], away[:, None, :], out=values)
-            values += now
-            yield values
+            np.multiply((surprise - would).astype(np.float32), away.T[:, :, None], out=by_target)
+            by_target += now.T[:, None, :]
+            yield by_target.transpose(1, 2, 0)
 
 
 def _factored(covariance: Numbers) -> Numbers:

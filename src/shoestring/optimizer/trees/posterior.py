@@ -40,7 +40,7 @@ class TreeDraws:
         self._posterior = posterior
         samples = posterior.samples(FULL, targets)
         self._trees = np.arange(count) % samples.shape[1]
-        self._leaves = posterior.leaves(FULL, targets)[:, self._trees].T
+        self._leaves = posterior.leaves(FULL, targets)[:, self._trees]
         self._noise = posterior.noise * rng.standard_normal(count)
         """Of a measurement, independent in each draw: so draws do not all move to the same value."""
         jitter = JITTER * float(samples.std()) * rng.standard_normal((count, len(targets)))
@@ -49,16 +49,17 @@ class TreeDraws:
     def conditioned(self, rows: Rows, fraction: float, surprises: Iterable[float]) -> Iterator[Numbers]:
         posterior = self._posterior
         leaves = posterior.leaves(fraction, rows)[:, self._trees]
-        # floats, not booleans: these would be converted at every product, which takes ten times as long
-        together = (leaves[:, :, None] == self._leaves).astype(np.float64)
+        # By target, then run, then draw: the least of many draws are found at once if a target's values are together.
+        # Floats, not booleans: these would be converted at every product, which takes ten times as long.
+        together = (leaves == self._leaves[:, None, :]).astype(np.float64)
         ahead = posterior.at(fraction, rows)
         off = ahead.mean[:, None] + self._noise - posterior.samples(fraction, rows)[:, self._trees]
         gain = posterior.gain(leaves)
         for surprise in surprises:
             moved = gain * (off + surprise * ahead.measured_deviation[:, None])
-            values = together * moved[:, :, None]
-            values += self.values
-            yield values
+            by_target = together * moved
+            by_target += self.values.T[:, None, :]
+            yield by_target.transpose(1, 2, 0)
 
 
 TREES = 64

@@ -94,46 +94,47 @@ def solve(terms: SlackMarket, switching: Switching, work_s: float, slack_s: floa
 
     slack = np.arange(columns, dtype=np.float64) * step
     setup, restore, redo = (_Later(slack, by, step) for by in (switching.setup_s, switching.restore_s, terms.redo_s))
-    past_line = slack < switching.line_s
-    may_spot = slack >= switching.line_s + switching.setup_s
-    may_leave = slack >= switching.line_s + switching.restore_s + switching.save_s
-    may_wait = slack - step >= switching.setup_s
-    wait_from = int(may_wait.argmax()) if may_wait.any() else columns
+    # from which column on; what is allowed with some slack is with more
+    before_line = int((slack < switching.line_s).sum())
+    spot_from = columns - int((slack >= switching.line_s + switching.setup_s).sum())
+    leave_from = columns - int((slack >= switching.line_s + switching.restore_s + switching.save_s).sum())
+    wait_from = columns - int((slack - step >= switching.setup_s).sum())
+    # the probability to survive a set-up, which is wasted if not
+    lasts = np.array([[exp(-losses * setup_h)] for losses in (terms.young_losses_per_h, terms.old_losses_per_h)])
+    first_usd = np.array([[spot_usd * hours]] * 2 + [[on_demand_usd * hours]] * 2)
+    loses = np.array([[lost_young], [lost_old], [back], [none_left]])
+    keeps, wasted = 1 - loses, 1 - lasts
 
-    nothing, wait, spot_up, spot_up_old, young, old, on_demand, on_demand_spot_up = (
-        np.zeros((rows, columns)) for _ in range(8)
-    )
-    held, held_spot_up = np.zeros(columns), np.zeros(columns)
+    nothing, wait = np.zeros((rows, columns)), np.zeros((rows, columns))
+    # young, old, on_demand, on_demand_spot_up; and last, what is left when a machine is preempted
+    tables = np.zeros((rows, 5, columns))
+    spot_up = np.zeros((2, columns))  # not held, in a young and in an old spell
+    usual, other, best = np.zeros((4, columns)), np.zeros((4, columns)), np.zeros((2, columns))
     for row in range(1, rows):
-        before = row - 1
-        lost = redo(terms.elsewhere * spot_up_old[before] + (1 - terms.elsewhere) * nothing[before])
-        grown = (1 - ages) * young[before] + ages * old[before]
-        to_the_end = on_demand_usd * (row * hours + restore_h) + spot_usd * setup_h
-        young[row] = spot_usd * hours + (1 - lost_young) * grown + lost_young * lost
-        old[row] = spot_usd * hours + (1 - lost_old) * old[before] + lost_old * lost
-        young[row][past_line] = old[row][past_line] = to_the_end
-        on_demand[row] = on_demand_usd * hours + (1 - back) * held + back * held_spot_up
-        on_demand_spot_up[row] = on_demand_usd * hours + (1 - none_left) * held_spot_up + none_left * held
+        before, now = tables[row - 1], tables[row]
+        gone = terms.elsewhere * spot_up[1] + (1 - terms.elsewhere) * nothing[row - 1]
+        usual[0], usual[1], usual[2:] = (1 - ages) * before[0] + ages * before[1], before[1], best
+        other[:2], other[2:] = redo(gone), best[::-1]
+        np.add(first_usd + keeps * usual, loses * other, out=now[:4])
+        now[:2, :before_line] = on_demand_usd * (row * hours + restore_h) + spot_usd * setup_h
+        now[4] = gone
 
-        go_on_demand = on_demand_usd * setup_h + setup(on_demand_spot_up[row])
-        gone = setup(terms.elsewhere * spot_up_old[before] + (1 - terms.elsewhere) * nothing[before]) + spot_usd * hours
-        for values, on_it, losses_per_h in (
-            (spot_up, young, terms.young_losses_per_h),
-            (spot_up_old, old, terms.old_losses_per_h),
-        ):
-            lasts = exp(-losses_per_h * setup_h)  # probability to survive its set-up, which is wasted if not
-            start = spot_usd * setup_h + lasts * setup(on_it[row]) + (1 - lasts) * gone
-            values[row] = np.where(may_spot, np.minimum(go_on_demand, start), go_on_demand)
-        go_on_demand = on_demand_usd * setup_h + setup(on_demand[row])
-        wait[row], nothing[row] = _waited(go_on_demand, spot_up[row], back_waiting, wait_from)
-        leave = spot_usd * setup_h + restore(young[row])
-        held = np.where(may_leave, np.minimum(on_demand[row], nothing[row]), on_demand[row])
-        held_spot_up = np.where(may_leave, np.minimum(on_demand_spot_up[row], leave), on_demand_spot_up[row])
+        started = setup(now)
+        go_on_demand = on_demand_usd * setup_h + started[2:4]
+        start = spot_usd * setup_h + lasts * started[:2] + wasted * (started[4] + spot_usd * hours)
+        spot_up[:] = go_on_demand[1]
+        np.minimum(spot_up[:, spot_from:], start[:, spot_from:], out=spot_up[:, spot_from:])
+        wait[row], nothing[row] = _waited(go_on_demand[0], spot_up[0], back_waiting, wait_from)
+        best[:] = now[2:4]
+        np.minimum(best[0, leave_from:], nothing[row, leave_from:], out=best[0, leave_from:])
+        leave = spot_usd * setup_h + restore(now[0])
+        np.minimum(best[1, leave_from:], leave[leave_from:], out=best[1, leave_from:])
+    young, old, on_demand, on_demand_spot_up = (tables[:, kind] for kind in range(4))
     return SlackTable(on_demand_usd, work_step, step, nothing, wait, young, old, on_demand, on_demand_spot_up)
 
 
 class _Later:
-    """A column of values after some slack is used up. Negative slack counts as zero."""
+    """Columns of values after some slack is used up. Negative slack counts as zero."""
 
     def __init__(self, slack: Table, by_s: float, step_s: float) -> None:
         import numpy as np
@@ -144,8 +145,11 @@ class _Later:
         self._share = place - self._floor
 
     def __call__(self, values: Table) -> Table:
-        floor: Table = values[self._floor]
-        later: Table = floor + self._share * (values[self._ceil] - floor)
+        floor: Table = values.take(self._floor, axis=-1)
+        later: Table = values.take(self._ceil, axis=-1)
+        later -= floor
+        later *= self._share
+        later += floor
         return later
 
 
