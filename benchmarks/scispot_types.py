@@ -26,7 +26,9 @@ JOBS = (60, 100, 200, 1000)
 FEW = 100
 """Up to so many jobs, a first wave of eight is a large part of them."""
 MACHINES, SPREAD = 8, 0.2
-SEEDS = range(100, 102)
+SEEDS = range(100, 106)
+FEWER_SEEDS_FROM = 1000
+"""Jobs. Such bags vary less and take longer: two seeds."""
 
 
 @dataclass(frozen=True)
