@@ -30,6 +30,11 @@ def test_no_trial_is_moved_again_and_again_without_a_step(seed: int) -> None:
     assert study(seed).findings == []
 
 
+def test_a_search_that_was_resumed_ranks_trials_as_one_that_ran_through() -> None:
+    """hypersched: leaders that were resting on a rung have left it."""
+    assert study(2961).findings == []
+
+
 @dataclass(frozen=True)
 class Hasty(World):
     """Workers that leave a minute before their time is over, of which placement knows nothing."""
