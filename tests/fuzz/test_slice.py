@@ -35,6 +35,10 @@ def test_a_search_that_was_resumed_ranks_trials_as_one_that_ran_through() -> Non
     assert study(2961).findings == []
 
 
+def test_machines_are_not_given_back_for_on_demand_ones_that_the_budget_does_not_pay() -> None:
+    assert study(22253).findings == []
+
+
 @dataclass(frozen=True)
 class Hasty(World):
     """Workers that leave a minute before their time is over, of which placement knows nothing."""

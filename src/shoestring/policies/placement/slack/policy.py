@@ -327,7 +327,8 @@ def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
     on_demand = [lease for lease in idle if not lease.offer.spot]
     surplus -= len(state.idle) - len(idle)
     no_spot = not may_start_on_spot(trial_slack.now.slack_s, trial_slack.switching)
-    if no_spot and spot and not on_demand and full and trial_slack.on_demand and not trial_slack.hopeless:
+    to_be_had = trial_slack.on_demand and trial_slack.payable and not trial_slack.hopeless
+    if no_spot and spot and not on_demand and full and to_be_had:
         stays = trial_slack.behind.starts and notice_suffices(state.listings[spot[0].offer], trial_slack)
         surplus = max(surplus, 0) if stays else 1
     expensive_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))
