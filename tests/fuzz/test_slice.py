@@ -20,7 +20,7 @@ def test_a_random_study_has_no_finding(seed: int) -> None:
     assert study(seed).findings == []
 
 
-@pytest.mark.parametrize("seed", [559, 841])
+@pytest.mark.parametrize("seed", [559, 841, 2533, 5752])
 def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -> None:
     assert study(seed).findings == []
 

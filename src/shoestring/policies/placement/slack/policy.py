@@ -123,7 +123,10 @@ class Slack:
 
     def _look_within_s(self, context: SlackContext) -> float:
         """While a trial waits for a spot machine: half of the time after which it needs an on-demand one."""
-        state, trial_slack = context.state, slack_of(context, most_urgent(context))
+        state = context.state
+        if all(offer.spot for offer in state.listings):
+            return math.inf
+        trial_slack = slack_of(context, most_urgent(context))
         if self.rule == "uniform_progress":  # by its schedule it may need one at any time
             return max(LOOK_S, BEHIND_SHARE * state.spec.deadline_s)
         if trial_slack is None:
