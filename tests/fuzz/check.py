@@ -17,7 +17,7 @@ from shoestring.controller import run
 from shoestring.errors import SpecError
 from shoestring.guard import BudgetAndDeadline
 from shoestring.kernel.decisions import ExtendLease
-from shoestring.kernel.events import JobReported, LeaseEnded, LeaseGranted
+from shoestring.kernel.events import Event, JobReported, LeaseEnded, LeaseGranted
 from shoestring.kernel.history import Entry
 from shoestring.kernel.state import RunState
 from shoestring.report.study import Study
@@ -26,12 +26,14 @@ from tests.fuzz.draft import Draft, World
 from tests.fuzz.draw import draft
 from tests.fuzz.futile import futile
 from tests.guarantees import broken_guarantees
-from tests.studies import ELASTIC, play
+from tests.studies import ELASTIC, START, play
 
 MOST_CPU_S = 60.0
 MOST_ENTRIES, MOST_ENTRIES_PER_STEP = 20_000, 20
-"""A study that is still going after so many entries does not end: what is well needs a tenth. Renewals are not counted:
-each prepays half a slice of a machine, so time and money bound them."""
+"""A study that is still going after so many entries does not end: what is well needs a tenth. Renewals have a bound of
+their own."""
+MOST_RENEWALS, MOST_RENEWALS_PER_LEASE, MOST_RENEWALS_PER_SLICE = 1000, 20, 4.0
+"""A renewal prepays half a slice, so a slice of a machine's time has two; they are shorter where the budget ends."""
 ATTEMPTS = 8
 
 
@@ -61,16 +63,38 @@ class TooMuch(BaseException):
 
 
 class BoundedJournal(MemoryJournal):
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, slice_s: float) -> None:
         super().__init__()
-        self._most = most
-        self._counted = 0
+        self._most, self._slice_s = most, slice_s
+        self._others = self._renewals = 0
+        self._open: set[str] = set()
+        self._leases, self._slices, self._last = 0, 0.0, START
 
     def append(self, entry: Entry, *, wait: bool) -> None:
-        self._counted += not any(isinstance(decision, ExtendLease) for decision in entry.decisions)
-        if self._counted > self._most:
+        self._hold(entry.event)
+        if any(isinstance(decision, ExtendLease) for decision in entry.decisions):
+            self._renewals += 1
+        else:
+            self._others += 1
+        if self._others > self._most:
             raise TooMuch("entries", f"more than {self._most} entries")
+        per_lease = MOST_RENEWALS_PER_LEASE * self._leases
+        if self._renewals > MOST_RENEWALS + per_lease + MOST_RENEWALS_PER_SLICE * self._slices:
+            held = f"{self._leases} leases held for {self._slices:.0f} slices"
+            raise TooMuch("renewals", f"{self._renewals} entries that renew, of {held}")
         super().append(entry, wait=wait)
+
+    def _hold(self, event: Event) -> None:
+        self._slices += len(self._open) * (event.at - self._last) / self._slice_s
+        self._last = event.at
+        match event:
+            case LeaseGranted(lease=lease):
+                self._open.add(lease)
+                self._leases += 1
+            case LeaseEnded(lease=lease):
+                self._open.discard(lease)
+            case _:
+                pass
 
 
 def study(seed: int) -> Outcome:
@@ -102,7 +126,7 @@ def check(drawn: Draft, outcome: Outcome | None = None) -> list[Finding]:
     except Exception as error:
         return [Finding("request", f"not accepted, and not refused: {type(error).__name__}: {error}")]
     spec = world.spec
-    journal = BoundedJournal(MOST_ENTRIES + MOST_ENTRIES_PER_STEP * spec.trials * spec.max_steps)
+    journal = BoundedJournal(MOST_ENTRIES + MOST_ENTRIES_PER_STEP * spec.trials * spec.max_steps, spec.slice_s)
     found: list[Finding] = []
     state: RunState | None = None
     try:

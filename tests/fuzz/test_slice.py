@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from shoestring.kernel.decisions import ExtendLease
+from shoestring.kernel.events import LeaseGranted, TimerFired
+from shoestring.kernel.history import Entry
 from shoestring.kernel.types import Listing, Offer
 from shoestring.space.space import Float
 from shoestring.world.sim.world import SimWorld
-from tests.fuzz.check import study
+from tests.fuzz.check import BoundedJournal, TooMuch, study
 from tests.fuzz.draft import NO_SPEC, Draft, PromptWorkers, World
 from tests.fuzz.shrink import shrunk
 from tests.studies import START
@@ -20,7 +23,7 @@ def test_a_random_study_has_no_finding(seed: int) -> None:
     assert study(seed).findings == []
 
 
-@pytest.mark.parametrize("seed", [559, 841])
+@pytest.mark.parametrize("seed", [559, 841, 2533, 5752])
 def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -> None:
     assert study(seed).findings == []
 
@@ -28,6 +31,29 @@ def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -
 @pytest.mark.parametrize("seed", [767, 1204, 2431])
 def test_no_trial_is_moved_again_and_again_without_a_step(seed: int) -> None:
     assert study(seed).findings == []
+
+
+def test_a_search_that_was_resumed_ranks_trials_as_one_that_ran_through() -> None:
+    """hypersched: leaders that were resting on a rung have left it."""
+    assert study(2961).findings == []
+
+
+def test_machines_are_not_given_back_for_on_demand_ones_that_the_budget_does_not_pay() -> None:
+    assert study(22253).findings == []
+
+
+def test_renewals_without_end_are_found_and_those_that_time_explains_are_not() -> None:
+    def renew(every_s: float) -> None:
+        journal = BoundedJournal(most=10, slice_s=900.0)
+        journal.append(Entry(seq=1, event=LeaseGranted(at=START, lease="l0"), decisions=()), wait=False)
+        extended = ExtendLease(lease="l0", end_by=START, reserve_usd=0.0, why="the story")
+        for number in range(2000):
+            event = TimerFired(at=START + every_s * number, name="renew:l0")
+            journal.append(Entry(seq=2 + number, event=event, decisions=(extended,)), wait=False)
+
+    renew(450.0)
+    with pytest.raises(TooMuch, match="1 leases held for 1 slices"):
+        renew(1.0)
 
 
 @dataclass(frozen=True)

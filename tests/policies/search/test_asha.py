@@ -6,6 +6,7 @@ import math
 import random
 from unittest.mock import ANY
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,6 +124,19 @@ def test_a_paused_trial_pruned_by_another_policy_is_replaced_by_the_next() -> No
     finish(run, "j1", 0.2)
     run.order(d.DropJob(job="j0", why="the story"))
     assert [x.job for x in finish(run, "j2", 0.3) if isinstance(x, d.RunJob)] == ["j1"]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_trial_pruned_by_another_policy_takes_no_place_from_those_behind(forgets: bool) -> None:
+    run = study(Asha(), places=2, trials=9)
+    finish(run, "j0", 0.1)
+    finish(run, "j1", 0.2)
+    run.order(d.DropJob(job="j0", why="the story"))
+    finish(run, "j2", 0.3)
+    if forgets:
+        run.state.memos.clear()
+    decided = finish(run, "j3", 0.4)
+    assert not [x for x in decided if isinstance(x, d.DropJob)], "three may be promoted: j1, j2 and j3"
 
 
 def naive(run, eta: int) -> list[tuple[int, str]]:

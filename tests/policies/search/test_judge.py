@@ -183,6 +183,13 @@ def test_a_save_on_the_way_gives_a_trial_as_much_more_time() -> None:
     assert abs(again.at - (91.0 + LEEWAY_S - 1.0)) < 1.0 + 1e-6
 
 
+def test_a_trial_that_saves_after_its_last_step_is_not_pruned_for_the_time_that_takes() -> None:
+    run, _ = begun("time <= 1m")
+    for step in (1, 2, 3):
+        run.happened(e.JobReported(at=10.0 + 15.0 * step, segment="s0", job="j0", step=step, metrics={"loss": 1.0}))
+    assert run.tell(e.TimerFired(at=71.0, name="limit:j0")) == []
+
+
 def test_a_timer_of_a_trial_that_is_over_does_nothing() -> None:
     run, _ = begun("time <= 1m")
     run.happened(e.SegmentEnded(at=50.0, segment="s0", step=3, cause="reached"))

@@ -123,7 +123,10 @@ class Slack:
 
     def _look_within_s(self, context: SlackContext) -> float:
         """While a trial waits for a spot machine: half of the time after which it needs an on-demand one."""
-        state, trial_slack = context.state, slack_of(context, most_urgent(context))
+        state = context.state
+        if all(offer.spot for offer in state.listings):
+            return math.inf
+        trial_slack = slack_of(context, most_urgent(context))
         if self.rule == "uniform_progress":  # by its schedule it may need one at any time
             return max(LOOK_S, BEHIND_SHARE * state.spec.deadline_s)
         if trial_slack is None:
@@ -327,7 +330,8 @@ def _release_surplus(context: SlackContext) -> Iterator[d.Decision]:
     on_demand = [lease for lease in idle if not lease.offer.spot]
     surplus -= len(state.idle) - len(idle)
     no_spot = not may_start_on_spot(trial_slack.now.slack_s, trial_slack.switching)
-    if no_spot and spot and not on_demand and full and trial_slack.on_demand and not trial_slack.hopeless:
+    to_be_had = trial_slack.on_demand and trial_slack.payable and not trial_slack.hopeless
+    if no_spot and spot and not on_demand and full and to_be_had:
         stays = trial_slack.behind.starts and notice_suffices(state.listings[spot[0].offer], trial_slack)
         surplus = max(surplus, 0) if stays else 1
     expensive_first = sorted(spot, key=lambda lease: (-_usd(state, lease), lease.id))

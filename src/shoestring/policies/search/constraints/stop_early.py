@@ -40,6 +40,8 @@ class PruneAtConstraints:
         job = _whom(state, event)
         if job is None or job.status != "running" or job.segment is None:
             return
+        if state.segments[job.segment].step >= job.until_step:
+            return  # it has trained, and only saves: that takes its time, and is no part of what a trial took
         spent = cost_so_far(state, job)
         left_s = _left_s(state, job, spent)
         if left_s == math.inf or spent is None:

@@ -57,14 +57,17 @@ class HyperSched:
             return
         if isinstance(event, e.RunStarted | e.UserAsked):
             yield from self._next_turn(state)
-        climb = state.memo(self, lambda: LadderProgress([self._ladder(state)]))
+        climb = state.memo(self, lambda: LadderProgress(lambda: [self._ladder(state)]))
         climb.catch_up(state)
         yield from climb.ladders[0].prune(state)
+        climb.decided(state)
         if isinstance(event, e.TimerFired) and event.name.startswith(LEADERS):
             yield from self._lead(state, int(event.name.removeprefix(LEADERS)))
             if not self._is_done(state):
                 yield from self._next_turn(state)
+            climb.catch_up(state)  # leaders leave the ladder
         yield from self._fill(state, climb.ladders[0])
+        climb.decided(state)
         if self._is_done(state):
             yield from _no_more_turns(state)
 

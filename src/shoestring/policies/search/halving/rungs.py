@@ -3,10 +3,11 @@
 Successive halving, ASHA and the brackets of Hyperband are all this; they differ in when a rung may promote trials.
 
 A ladder has no state of its own. It is a fold of `state.settled` (which trial settled on which rung with which value)
-and of the target step of each job, so one that is rebuilt from the state gives the same decisions as one that has
-followed it since the start. Searches keep it as a memo and read only new entries: in a study of 100,000 trials an event
-costs a search in a sorted list, not a scan of all jobs. (Inserting a value into that list moves memory, 8 bytes for
-each trial that ranks behind: 7 microseconds in all with 33,000 of them.)
+and of the status and target step of each job, so one that is rebuilt from the state gives the same decisions as one
+that has followed it since the start. Searches keep it as a memo and read only new entries: in a study of 100,000 trials
+an event costs a search in a sorted list, not a scan of all jobs. (Inserting a value into that list moves memory, 8
+bytes for each trial that ranks behind: 7 microseconds in all with 33,000 of them.) When something else has pruned or
+resumed a trial that a ladder counts as paused, it is read from the start.
 """
 
 from __future__ import annotations
@@ -94,10 +95,13 @@ class Ladder:
             return
         if entry.status == "paused" and entry.step < entry.until_step:
             return  # paused by another policy on its way: it will settle again
-        standing = (self._standing(entry), order, entry.job)
+        standing, job = (self._standing(entry), order, entry.job), state.jobs[entry.job]
+        promoted = job.until_step > rung.step
         rung.arrived += 1
+        if entry.status == "paused" and job.over and not promoted:
+            return  # pruned since: the one behind has its rank
         insort(rung.standings, standing)
-        if state.jobs[entry.job].until_step > rung.step:
+        if promoted:
             rung.promoted += 1
         elif entry.status == "paused" and standing[0] < HOPELESS:
             rung.candidates += 1
@@ -137,7 +141,8 @@ class Ladder:
         most = self.trials
         ready: tuple[Rung, Rung, Standing, int] | None = None
         for rung, above in zip(self._rungs, self._rungs[1:], strict=False):
-            self._forget_pruned(state, rung)
+            while rung.queue and state.jobs[rung.queue[0][2]].over:
+                heappop(rung.queue)
             if rung.queue:
                 rank = bisect_left(rung.standings, rung.queue[0])
                 if rank < self._quota(rung.arrived, most, self._eta):
@@ -159,15 +164,6 @@ class Ladder:
     def first_step(self) -> int:
         return self._rungs[0].step
 
-    def _forget_pruned(self, state: RunView, rung: Rung) -> None:
-        """Another policy may have pruned the next in the queue while it was paused: the one behind takes its rank."""
-        while rung.queue and state.jobs[rung.queue[0][2]].over:
-            standing = heappop(rung.queue)
-            index = bisect_left(rung.standings, standing)
-            if index < len(rung.standings) and rung.standings[index] == standing:  # else it was removed before
-                del rung.standings[index]
-                rung.candidates -= 1
-
 
 def _why_pruned(rung: Rung, value: float, share: int, most: int) -> str:
     if value == HOPELESS:
@@ -185,16 +181,30 @@ class LadderProgress:
     """The ladders of a search, and how much of `state.settled` they have read: a memo, rebuilt whenever it is
     missing."""
 
-    def __init__(self, ladders: list[Ladder]) -> None:
-        self.ladders = ladders
-        self._read = 0
+    def __init__(self, begin: Callable[[], list[Ladder]]) -> None:
+        self._begin = begin
+        self._restart()
+
+    def _restart(self) -> None:
+        self.ladders = self._begin()
+        self._read = self._paused = 0
 
     def catch_up(self, state: RunView) -> None:
+        """Read what is new. Trials become paused by settling, and leave that status by this search's own decisions: if
+        the number of them says otherwise, something else decided, and what was read does not hold."""
         settled = state.settled
+        newly = sum(settled[order].status == "paused" for order in range(self._read, len(settled)))
+        if state.count("paused") != self._paused + newly:
+            self._restart()
         for order in range(self._read, len(settled)):
             entry = settled[order]
             self.ladders[int(state.jobs[entry.job].tags.get(BRACKET) or 0)].read(state, order, entry)
         self._read = len(settled)
+        self.decided(state)
+
+    def decided(self, state: RunView) -> None:
+        """To be called after the search's own decisions, which the ladders know."""
+        self._paused = state.count("paused")
 
 
 @dataclass(frozen=True)
@@ -213,20 +223,24 @@ class Halving(ABC):
         """Prune trials that can no longer be promoted, promote those that can, and fill free slots with new trials."""
         if state.phase != "running":
             return
-        progress = state.memo(self, lambda: LadderProgress(self.ladders(state)))
+        progress = state.memo(self, lambda: LadderProgress(lambda: self.ladders(state)))
         progress.catch_up(state)
         for ladder in progress.ladders:
             yield from ladder.prune(state)
+        yield from self._fill(state, progress.ladders)
+        progress.decided(state)
+
+    def _fill(self, state: RunView, ladders: list[Ladder]) -> Iterator[d.Decision]:
         while has_free_slot(state):
             decided = len(state.decided)
-            for ladder in progress.ladders:
+            for ladder in ladders:
                 yield from ladder.promote(state)
                 if len(state.decided) > decided:
                     break
             else:
                 if len(state.jobs) >= planned(state.spec):
                     return
-                yield from _new_trial(state, progress.ladders, self.sampler)
+                yield from _new_trial(state, ladders, self.sampler)
 
     @abstractmethod
     def ladders(self, state: RunView) -> list[Ladder]: ...
