@@ -1,12 +1,15 @@
 """On an existing cluster: leases are assigned nodes, gangs span them, and a dead node is a lost machine."""
 
+import os
+import signal
 import time
+from contextlib import suppress
 
 import pytest
 
 from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.kernel.decisions import RequestLease
-from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, SegmentEnded
+from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, RevocationNoticed, SegmentEnded
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents, Rig, ScriptedProvider
@@ -134,3 +137,25 @@ def test_a_dead_node_ends_its_lease_and_its_gang(observe, cluster):
     assert list(observed.backend.inventory()) == [L0]
     observed.start(S1, until_step=saved.step + 2, resume_from=saved.ref)
     assert observed.end_of(S1).cause == "reached"
+
+
+def test_a_worker_that_dies_before_its_node_is_lost_with_it_and_the_notice_comes_first(observe, cluster):
+    observed = observe("hung")
+    cluster.add("doomed", **{f"lease-{L0}": 1})
+    while not observed.nodes._named(L0):
+        observed.poll()
+    observed.rent(L0)
+    observed.start(S0, until_step=10)
+    observed.wait_for(JobReported)
+    for pid in sorted(processes_of(observed.rig.run_dir)):  # the supervisor first, or it would report what it sees
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    link = observed.nodes.link
+    while link.view.heard < 0 or link.view.actors:  # Ray knows that its actor is gone, and not yet that its node is
+        observed.poll()
+    cluster.kill("doomed")
+    gone = observed.wait_for(LeaseEnded)
+    ended = observed.end_of(S0)
+    assert (gone.cause, ended.cause, ended.detail) == ("lost", "lost", "its Ray node died")
+    kinds = [type(event) for event in observed.events]
+    assert kinds.index(RevocationNoticed) < kinds.index(SegmentEnded) < kinds.index(LeaseEnded)

@@ -30,7 +30,8 @@ class _AssignedNode(msgspec.Struct, frozen=True):
 
 class JoinedNodes:
     local = False
-    patience_s = 20.0
+    patience_s = 30.0
+    """With Ray's own settings a node that is killed counts as alive for about 16 s."""
 
     def __init__(self, run_dir: Path, address: str) -> None:
         self._run_dir = run_dir

@@ -21,8 +21,8 @@ class NodeSource(Protocol):
     """Where leases get their nodes: `StartedNodes`, `JoinedNodes`."""
 
     patience_s: float
-    """For how long a worker of a gang may be missing before that counts as its own failure: by then the death of a node
-    would be known."""
+    """For how long a worker may be missing before that counts as its own failure: by then the death of its node would
+    be known."""
     local: bool
     """Are the nodes processes of this machine?"""
     link: RayLink | None

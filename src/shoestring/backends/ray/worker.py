@@ -21,9 +21,6 @@ from shoestring.host.process import WorkerProcess
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.task import TASK, Task, write_json
 
-_LAG_S = 2.0
-"""An actor may be gone from Ray's list a moment before its supervisor's last lines can be read on all machines."""
-
 
 class RayPart(Part):
     """The part of a segment that runs on one node, under an actor."""
@@ -124,8 +121,9 @@ class RayWorker:
         self._ordered, self._driver_generation = False, link.generation
 
     def alive(self) -> bool:
-        """Are all parts running, or about to? A missing part may have died with its node, which Ray reports a moment
-        later, or have stopped because rank 0 did, whose last lines cannot be read yet."""
+        """Are all parts running, or about to? A part that is missing may have died with its node, which Ray reports
+        seconds later: a trial that was started again at once would be on a dead lease. Or its supervisor has stopped,
+        and its last lines cannot be read yet on this machine."""
         if self._ordered:
             return True
         if not any(self._is_missing(part) for part in self._parts):
@@ -133,7 +131,7 @@ class RayWorker:
             return True
         now = time.monotonic()
         self._missing_since = self._missing_since or now
-        return now - self._missing_since < (_LAG_S if len(self._parts) == 1 else self._nodes.patience_s)
+        return now - self._missing_since < self._nodes.patience_s
 
     def _is_missing(self, part: RayPart) -> bool:
         if len(self._parts) > 1:
