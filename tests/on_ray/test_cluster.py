@@ -9,7 +9,14 @@ import pytest
 
 from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.kernel.decisions import RequestLease
-from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, RevocationNoticed, SegmentEnded
+from shoestring.kernel.events import (
+    CheckpointSaved,
+    JobReported,
+    LeaseDenied,
+    LeaseEnded,
+    RevocationNoticed,
+    SegmentEnded,
+)
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents, Rig, ScriptedProvider

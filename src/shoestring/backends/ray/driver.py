@@ -65,7 +65,9 @@ class Driver:
             why: Literal["versions", "other"] = "versions" if "ersion mismatch" in str(error) else "other"
             self._send(NotConnected(why=why, detail=str(error)))
             return False
-        self._send(Connected(ray=ray.__version__, python=".".join(map(str, sys.version_info[:3]))))
+        version = ".".join(map(str, sys.version_info[:3]))
+        head = ray.get_runtime_context().gcs_address
+        self._send(Connected(ray=ray.__version__, python=version, address=head))
         return True
 
     def serve(self) -> None:

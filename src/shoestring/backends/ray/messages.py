@@ -33,6 +33,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 class Connected(msgspec.Struct, frozen=True, kw_only=True, tag="connected", tag_field="told"):
     ray: str
     python: str
+    address: str
+    """Of the head, as other nodes join it."""
 
 
 class NotConnected(msgspec.Struct, frozen=True, kw_only=True, tag="not connected", tag_field="told"):
