@@ -20,7 +20,7 @@ from shoestring.kernel.types import BillingName
 from shoestring.market.catalog import catalog
 from shoestring.market.own import CLUSTER, NodeType
 from shoestring.units import parse_duration_s, parse_usd
-from shoestring.values import as_number, as_whole, did_you_mean
+from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
 OWN = "own"
 """The provider of machines that are not in the catalogue."""
@@ -117,11 +117,7 @@ def _price(
     file = os.path.abspath(os.path.join(folder, str(given["prices"]))) if "prices" in given else None
     if file is not None and not os.path.exists(file):
         raise SpecError(f"{field}: there is no price file {file}", hint="give its path")
-    command = given.get("price_command")
-    if command is not None:
-        command = tuple(shlex.split(command) if isinstance(command, str) else map(str, command))
-        if not command:
-            raise SpecError(f"{field}: price_command is empty", hint="for example price_command: ./price.sh c2")
+    command = None if "price_command" not in given else _words(given["price_command"], f"{field}: price_command")
     return price, file, command
 
 
@@ -150,11 +146,20 @@ def _launcher(given: Mapping[str, Any], field: str, folder: str, known: catalog.
     return size | {name: _program(given[name], f"{field}: {name}", folder) for name in _COMMANDS}
 
 
+def _words(plain: object, field: str) -> tuple[str, ...]:
+    try:
+        words = shlex.split(plain) if isinstance(plain, str) else list(map(str, as_values(plain, field)))
+    except ValueError:  # a quotation mark without its pair
+        words = []
+    if not words:
+        name = field.split()[-1]
+        raise SpecError(f"{field}={plain!r} is not a command", hint=f"for example {name}: ./{name}.sh c2")
+    return tuple(words)
+
+
 def _program(plain: object, field: str, folder: str) -> tuple[str, ...]:
     """A command. A path in it is absolute, for a controller may be restarted in another folder."""
-    if not isinstance(plain, str | Sequence) or not plain:
-        raise SpecError(f"{field}={plain!r} is not a command", hint=f"for example {field.split()[-1]}: ./node.sh")
-    program, *words = shlex.split(plain) if isinstance(plain, str) else map(str, plain)
+    program, *words = _words(plain, field)
     path = os.path.abspath(os.path.join(folder, program)) if os.sep in program else which(program)
     if path is None or not os.access(path, os.X_OK) or os.path.isdir(path):
         raise SpecError(

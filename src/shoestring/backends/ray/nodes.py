@@ -14,7 +14,7 @@ from shoestring.backends.machines import MachineEnd, Sighting
 from shoestring.backends.ray.link import RayLink
 from shoestring.backends.ray.messages import Node
 from shoestring.kernel.decisions import RequestLease
-from shoestring.kernel.types import LeaseId, SegmentId
+from shoestring.kernel.types import Denial, LeaseId, SegmentId
 from shoestring.units import show_duration
 from shoestring.world.live.clock import RunClock
 
@@ -96,17 +96,16 @@ class RayNodes:
     def _answer(self, record: LeaseRecord) -> Sighting:
         if not record.pending:
             return Sighting(answered_at=record.answered_at)
-        lease, now = record.request.lease, self._clock.now()
+        lease, at = record.request.lease, self._clock.now()
         answer = self._nodes.answer(lease)
-        if answer is None and now >= record.end_by:
-            waited = show_duration(record.end_by - record.requested_at)
-            answer = Answer(f"its node did not join the cluster within {waited}")
+        if answer is None and at >= record.end_by:
+            at = record.end_by
+            answer = Answer(f"its node did not join the cluster within {show_duration(at - record.requested_at)}")
         if answer is None:
             return Sighting()
         because = answer.denied_because
-        self._answers[lease] = Sighting(
-            answered_at=now, denied="no_capacity" if because else None, denied_because=because
-        )
+        denied: Denial | None = "no_capacity" if because else None
+        self._answers[lease] = Sighting(answered_at=at, denied=denied, denied_because=because)
         return self._answers[lease]
 
     def keep_until(self, lease: LeaseId, at: float) -> None:
