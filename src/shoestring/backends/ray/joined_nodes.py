@@ -22,7 +22,7 @@ from shoestring.backends.multi_node import rendezvous_port
 from shoestring.backends.ray.launcher import NodeLauncher
 from shoestring.backends.ray.link import NO_VIEW, RayLink
 from shoestring.backends.ray.messages import Node
-from shoestring.backends.ray.nodes import Answer
+from shoestring.backends.ray.nodes import NodeAnswer
 from shoestring.errors import TransientError
 from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import LeaseId, Offer, SegmentId
@@ -40,8 +40,6 @@ class _AssignedNode(msgspec.Struct, frozen=True):
 
 class JoinedNodes:
     local = False
-    patience_s = 30.0
-    """With Ray's own settings a node that is killed counts as alive for about 16 s."""
 
     def __init__(
         self,
@@ -103,15 +101,15 @@ class JoinedNodes:
     def _record(self, lease: LeaseId) -> Path:
         return self._run_dir / "leases" / lease / "node.json"
 
-    def answer(self, lease: LeaseId) -> Answer | None:
+    def answer(self, lease: LeaseId) -> NodeAnswer | None:
         """A node that is launched is there when it has joined the cluster."""
         if lease not in self._assigned and self._launcher.has_launched(lease) and (joined := self._named(lease)):
             self._give(lease, joined[0])
         if lease in self._assigned:
-            return Answer()
+            return NodeAnswer()
         failed = self._launcher.failed(lease)
         because = f"its node could not be launched ({failed})" if failed else self._denied.get(lease)
-        return None if because is None else Answer(because)
+        return None if because is None else NodeAnswer(because)
 
     def keep_until(self, lease: LeaseId, end_at: float) -> None:
         self._recalls(lease)
@@ -130,6 +128,10 @@ class JoinedNodes:
         if self.link.view is NO_VIEW or self.node(lease) is not None:
             return ""
         return "its Ray node died" if lease in self._assigned else "no Ray node was free for it"
+
+    def answers(self, lease: LeaseId, *, since: float) -> bool:
+        node = self.node(lease)
+        return node is not None and self.link is not None and self.link.node_answers(node.id, since=since)
 
     def release(self, lease: LeaseId) -> None:
         self._assigned.pop(lease, None)

@@ -19,7 +19,7 @@ from shoestring.units import show_duration
 from shoestring.world.live.clock import RunClock
 
 
-class Answer(NamedTuple):
+class NodeAnswer(NamedTuple):
     """To the request of a node."""
 
     denied_because: str = ""
@@ -29,9 +29,6 @@ class Answer(NamedTuple):
 class NodeSource(Protocol):
     """Where leases get their nodes: `StartedNodes`, `JoinedNodes`."""
 
-    patience_s: float
-    """For how long a worker may be missing before that counts as its own failure: by then the death of its node would
-    be known."""
     local: bool
     """Are the nodes processes of this machine?"""
     link: RayLink | None
@@ -42,7 +39,7 @@ class NodeSource(Protocol):
         """Find a node for the lease, unless it has one, paid until `end_at` (wall time)."""
         ...
 
-    def answer(self, lease: LeaseId) -> Answer | None:
+    def answer(self, lease: LeaseId) -> NodeAnswer | None:
         """Does it have a node? None while that is not known."""
         ...
 
@@ -53,6 +50,10 @@ class NodeSource(Protocol):
     def node(self, lease: LeaseId) -> Node | None: ...
 
     def lost(self, lease: LeaseId) -> str: ...
+
+    def answers(self, lease: LeaseId, *, since: float) -> bool:
+        """Has its node shown that it is alive, later than that (monotonic time)? Asked until it has."""
+        ...
 
     def release(self, lease: LeaseId) -> None: ...
 
@@ -100,7 +101,7 @@ class RayNodes:
         answer = self._nodes.answer(lease)
         if answer is None and at >= record.end_by:
             at = record.end_by
-            answer = Answer(f"its node did not join the cluster within {show_duration(at - record.requested_at)}")
+            answer = NodeAnswer(f"its node did not join the cluster within {show_duration(at - record.requested_at)}")
         if answer is None:
             return Sighting()
         because = answer.denied_because
