@@ -107,6 +107,7 @@ def test_a_node_is_launched_for_a_lease_granted_when_it_joins_and_ended_with_the
     assert observed.seen(LeaseGranted) == [], "the loop goes on meanwhile"
     (launched.folder / "waits").unlink()
     granted = observed.wait_for(LeaseGranted)
+    assert granted.billed_from < granted.at, "from when it was launched"
     assert observed.nodes.node(L0).resources["spot"] == 1
     observed.backend.extend(ExtendLease(lease=L0, end_by=granted.at + 20_000, why="test"))
     end_by = int((observed.rig.run_dir / "leases" / L0 / "end_by").read_text())
@@ -115,7 +116,7 @@ def test_a_node_is_launched_for_a_lease_granted_when_it_joins_and_ended_with_the
     observed.wait_for(JobReported)
     observed.backend.release(L0)
     ended = observed.wait_for(LeaseEnded)
-    bill = observed.rig.provider.bill(OFFER, None, granted.at, ended.at, "released")
+    bill = observed.rig.provider.bill(OFFER, None, granted.billed_from, ended.at, "released")
     assert (ended.cause, ended.charged_usd) == ("released", bill.charged_usd)
     while launched.calls("end-done") != launched.calls("launch"):
         observed.poll()

@@ -106,7 +106,7 @@ class JoinedNodes:
         if lease not in self._assigned and self._launcher.has_launched(lease) and (joined := self._named(lease)):
             self._give(lease, joined[0])
         if lease in self._assigned:
-            return NodeAnswer()
+            return NodeAnswer(launched=self._launcher.has_launched(lease))
         failed = self._launcher.failed(lease)
         because = f"its node could not be launched ({failed})" if failed else self._denied.get(lease)
         return None if because is None else NodeAnswer(because)

@@ -24,6 +24,8 @@ class NodeAnswer(NamedTuple):
 
     denied_because: str = ""
     """Empty if the lease has its node."""
+    launched: bool = False
+    """It was launched for the lease, and costs money from then on."""
 
 
 class NodeSource(Protocol):
@@ -106,7 +108,8 @@ class RayNodes:
             return Sighting()
         because = answer.denied_because
         denied: Denial | None = "no_capacity" if because else None
-        self._answers[lease] = Sighting(answered_at=at, denied=denied, denied_because=because)
+        billed_from = record.requested_at if answer.launched else None
+        self._answers[lease] = Sighting(answered_at=at, billed_from=billed_from, denied=denied, denied_because=because)
         return self._answers[lease]
 
     def keep_until(self, lease: LeaseId, at: float) -> None:
