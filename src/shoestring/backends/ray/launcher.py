@@ -112,8 +112,10 @@ class NodeLauncher:
 
     def keep_until(self, lease: LeaseId, end_at: float) -> None:
         """A machine that watches this file ends in time without a controller."""
-        if self._kept_until.get(lease) != end_at and self.has_launched(lease):
-            self._write_end_by(lease, end_at)
+        if self._kept_until.get(lease) != end_at:
+            self._kept_until[lease] = end_at
+            if self.has_launched(lease):
+                self._write_end_by(lease, end_at)
 
     def _write_end_by(self, lease: LeaseId, end_at: float) -> None:
         write_json(self._leases / lease / _END_BY, round(end_at))
@@ -121,7 +123,10 @@ class NodeLauncher:
 
     def end(self, lease: LeaseId) -> None:
         """Its node must not cost anything any more: repeated until the command succeeds."""
-        if lease in self._ends or not self.has_launched(lease):
+        if lease in self._ends:
+            return
+        if not self.has_launched(lease):
+            self._forget(lease)
             return
         self._write_end_by(lease, 0.0)
         self._ends[lease] = _Ending()
