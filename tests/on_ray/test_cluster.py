@@ -1,15 +1,26 @@
 """On an existing cluster: leases are assigned nodes, gangs span them, and a dead node is a lost machine."""
 
+import os
+import signal
 import time
+from contextlib import suppress
 
 import pytest
 
 from shoestring.backends.ray.joined_nodes import JoinedNodes
 from shoestring.kernel.decisions import RequestLease
-from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseDenied, LeaseEnded, SegmentEnded
+from shoestring.kernel.events import (
+    CheckpointSaved,
+    JobReported,
+    LeaseDenied,
+    LeaseEnded,
+    RevocationNoticed,
+    SegmentEnded,
+)
 from shoestring.kernel.spec import Code
 from shoestring.kernel.types import LeaseId
 from shoestring.testing.backend_rig import L0, L1, OFFER, S0, S1, START, ObservedEvents, Rig, ScriptedProvider
+from shoestring.worker.task import OUTBOX
 from shoestring.world.live.clock import RunClock
 from tests.backends.backends_at_work import processes_of
 from tests.on_ray import numpy_gang
@@ -75,7 +86,6 @@ def test_a_gang_on_two_nodes_learns_the_same_as_one_process_on_the_whole_batch(o
 
 def test_a_failing_worker_on_another_node_fails_its_gang_with_its_error(observe):
     observed = observe("gang_with_a_failure")
-    observed.nodes.patience_s = 2.0
     observed.rent(L0)
     observed.rent(L1)
     observed.start(S0, shares={L0: 1, L1: 1}, it="raises")
@@ -134,3 +144,32 @@ def test_a_dead_node_ends_its_lease_and_its_gang(observe, cluster):
     assert list(observed.backend.inventory()) == [L0]
     observed.start(S1, until_step=saved.step + 2, resume_from=saved.ref)
     assert observed.end_of(S1).cause == "reached"
+
+
+@pytest.mark.parametrize("first", ["supervisor", "user code"])
+def test_what_dies_a_moment_before_its_node_is_lost_with_it_and_the_notice_comes_first(observe, cluster, first):
+    observed = observe("hung")
+    cluster.add("doomed", **{f"lease-{L0}": 1})
+    while not observed.nodes._named(L0):
+        observed.poll()
+    observed.rent(L0)
+    observed.start(S0, until_step=10)
+    observed.wait_for(JobReported)
+    supervisor, *others = sorted(processes_of(observed.rig.run_dir))
+    for pid in (supervisor, *others) if first == "supervisor" else others:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if first == "supervisor":
+        while observed.nodes.link.view.heard < 0 or observed.nodes.link.view.actors:
+            observed.poll()  # until Ray knows that its actor is gone; not yet that its node is
+    else:
+        outbox = observed.rig.run_dir / "segments" / S0 / OUTBOX
+        while "killed by SIGKILL" not in outbox.read_text():
+            time.sleep(0.01)
+        observed.poll()
+    cluster.kill("doomed")
+    gone = observed.wait_for(LeaseEnded)
+    ended = observed.end_of(S0)
+    assert (gone.cause, ended.cause, ended.detail) == ("lost", "lost", "its Ray node died")
+    kinds = [type(event) for event in observed.events]
+    assert kinds.index(RevocationNoticed) < kinds.index(SegmentEnded) < kinds.index(LeaseEnded)

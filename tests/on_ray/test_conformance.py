@@ -24,9 +24,11 @@ class TestRay(BackendSuite):
         self.cluster = cluster
 
     def rig(self, tmp_path, function="train", **provider):
-        """A clock slow enough for actors, which take seconds to start."""
-        clock = RunClock(started_at=START, wall_at=time.time(), speedup=25.0 / slowness())
-        return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock)
+        """A clock slow enough for actors, which take seconds to start. No worker gives its machine back before its
+        prepaid time ends."""
+        slow = slowness()
+        clock = RunClock(started_at=START, wall_at=time.time(), speedup=25.0 / slow)
+        return Rig(tmp_path / "run", function, ScriptedProvider(**provider), clock, deadman_s=60.0 * slow)
 
     def make(self, rig: Rig):
         look_at(self.cluster.address, Path(os.devnull))  # some leases are shorter than it takes to connect at first

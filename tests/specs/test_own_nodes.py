@@ -71,7 +71,11 @@ def test_fewer_nodes_and_slots_than_there_are_can_be_given():
         ({"label": "rack", "price_command": "true"}, "does not change", "usd_per_hour"),
         ({"label": "rack", "spot": True, "price_command": "true"}, "nothing says", "list_usd_per_hour"),
         ({"label": "rack", "spot": True, "prices": "none.csv", "list_usd_per_hour": 1}, "no price file", "path"),
-        ({"label": "r", "spot": True, "price_command": "", "list_usd_per_hour": 1}, "is empty", "price_command"),
+        (
+            {"label": "r", "spot": True, "price_command": "", "list_usd_per_hour": 1},
+            "is not a command",
+            "price_command",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_way_out(fields, said, way_out):

@@ -27,6 +27,7 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
     """Prepaid until then."""
     requested_at: float = -NEVER
     denied: Denial | None = None
+    denied_because: str = ""
     answered_at: float = NEVER
     """When it was granted or denied."""
     billed_from: float | None = None
@@ -47,8 +48,8 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
     def pending(self) -> bool:
         return self.open and self.answered_at == NEVER
 
-    def deny(self, reason: Denial, at: float) -> None:
-        self.denied, self.answered_at, self.ended_at = reason, at, at
+    def deny(self, reason: Denial, at: float, because: str = "") -> None:
+        self.denied, self.denied_because, self.answered_at, self.ended_at = reason, because, at, at
 
     def forget_after(self, now: float) -> None:
         """Releases up to 0.1 recorded what the simulated provider had drawn for the future."""
@@ -62,7 +63,7 @@ class LeaseRecord(msgspec.Struct, kw_only=True):
         lease = self.request.lease
         if self.denied is not None:
             if self.answered_at <= now:
-                yield LeaseDenied(at=self.answered_at, lease=lease, reason=self.denied)
+                yield LeaseDenied(at=self.answered_at, lease=lease, reason=self.denied, detail=self.denied_because)
             return
         until = math.inf if self.ended_at is None else self.ended_at
         if self.answered_at <= min(now, until):

@@ -152,8 +152,8 @@ class Leases:
     def let_go(self, lease: LeaseId) -> None:
         self._machines.release(lease)
 
-    def _deny(self, record: LeaseRecord, reason: Denial, at: float) -> None:
-        record.deny(reason, at)
+    def _deny(self, record: LeaseRecord, reason: Denial, at: float, because: str = "") -> None:
+        record.deny(reason, at, because)
         self._write(record)
 
     # -- what happens --------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Leases:
             record.answered_at, record.billed_from = seen.answered_at, seen.billed_from
             self._write(record)
         elif seen.answered_at is not None and seen.answered_at <= now and seen.denied is not None:
-            self._deny(record, seen.denied, seen.answered_at)
+            self._deny(record, seen.denied, seen.answered_at, seen.denied_because)
             self.let_go(record.request.lease)
         elif seen.ended is not None:
             self._deny(record, "no_capacity", now)

@@ -36,6 +36,8 @@ class Sighting(NamedTuple):
     billed_from: float | None = None
     """Since when it costs money, if that is before it was granted; known with the grant."""
     denied: Denial | None = None
+    denied_because: str = ""
+    """In a sentence's words, if there is more to say."""
     notice: Notice | None = None
     """Only a simulated source knows one before its time."""
     ended: MachineEnd | None = None

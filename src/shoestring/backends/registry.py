@@ -41,6 +41,8 @@ class Nodes(NamedTuple):
     """Of its smallest node."""
     labels: Mapping[str, Nodes] = MappingProxyType({})
     """Names by which some of its nodes can be requested, such as the features of Slurm, and the size of each part."""
+    can_launch: bool = False
+    """Nodes that are not there can be launched by commands of the user's own."""
 
 
 class BackendPlace(Protocol):

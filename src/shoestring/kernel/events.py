@@ -56,9 +56,11 @@ class LeaseGranted(Event, frozen=True, kw_only=True, tag="LeaseGranted/1", omit_
         return f"granted:{self.lease}"
 
 
-class LeaseDenied(Event, frozen=True, kw_only=True, tag="LeaseDenied/1"):
+class LeaseDenied(Event, frozen=True, kw_only=True, tag="LeaseDenied/1", omit_defaults=True):
     lease: LeaseId
     reason: Denial
+    detail: str = ""
+    """What its source says, where it says more than the reason."""
 
     @property
     def key(self) -> str:

@@ -27,6 +27,8 @@ class NodeType(Fact, frozen=True, kw_only=True):
 
     label: str
     """How the cluster knows these nodes: a feature or a partition of Slurm, a resource of Ray."""
+    is_any: bool = False
+    """All nodes are of this type, and have no label in the cluster."""
     machine: str
     provider: str
     zone: str
@@ -45,6 +47,9 @@ class NodeType(Fact, frozen=True, kw_only=True):
     billing: BillingName = "per_second"
     notice_s: float | None = None
     max_life_s: float | None = None
+    launch: tuple[str, ...] | None = None
+    """The command that launches a node for a lease, and the one that ends it."""
+    end: tuple[str, ...] | None = None
 
     @property
     def offer(self) -> Offer:
@@ -106,7 +111,7 @@ class OwnMarket(PricedMarket):
         self.nodes = tuple(nodes)
         prices = {node.offer: price for node, price in zip(self.nodes, usd_per_hour, strict=True)}
         super().__init__([node.listing for node in self.nodes], ObservedPrices(prices))
-        self.labels = {node.offer: node.label for node in self.nodes}
+        self.labels = {node.offer: node.label for node in self.nodes if not node.is_any}
 
     def bill(self, offer: Offer, max_usd_per_hour: float | None, started: float, ended: float, cause: EndCause) -> Bill:  # noqa: ARG002
         """Without refunds: that a machine is gone does not tell whether its provider took it, and a refund that was

@@ -100,7 +100,7 @@ def _granted(state: RunState, event: e.LeaseGranted) -> Sentences:
 def _denied(state: RunState, event: e.LeaseDenied) -> Sentences:
     lease = state.leases.get(event.lease)
     if lease is not None:
-        yield f"{lease.offer} denied: {event.reason.replace('_', ' ')}", ()
+        yield f"{lease.offer} denied: {event.detail or event.reason.replace('_', ' ')}", ()
 
 
 def _noticed(state: RunState, event: e.RevocationNoticed) -> Sentences:

@@ -21,7 +21,7 @@ def _row(node: NodeType, usd_per_hour: float) -> tuple[str, ...]:
     source = "a command" if node.price_command else "a file" if node.price_file else "given"
     return (
         node.label,
-        str(node.count or 1),
+        f"up to {node.count}" if node.launch else str(node.count or 1),
         str(node.slots or 1),
         node.machine,
         node.zone,

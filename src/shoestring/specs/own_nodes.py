@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from shutil import which
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from shoestring.kernel.types import BillingName
 from shoestring.market.catalog import catalog
 from shoestring.market.own import CLUSTER, NodeType
 from shoestring.units import parse_duration_s, parse_usd
-from shoestring.values import as_number, as_whole, did_you_mean
+from shoestring.values import as_number, as_values, as_whole, did_you_mean
 
 OWN = "own"
 """The provider of machines that are not in the catalogue."""
@@ -27,13 +28,15 @@ NODE_FILES = (".toml", ".yaml", ".yml")
 _IDENTITY = ("label", "machine", "provider", "zone", "spot")
 _SIZE = ("vcpus", "memory_gb", "gpus", "slots", "count")
 _PRICES = ("usd_per_hour", "prices", "price_command")
-FIELDS = (*_IDENTITY, *_SIZE, *_PRICES, "list_usd_per_hour", "billing", "notice", "max_life")
+_COMMANDS = ("launch", "end")
+FIELDS = (*_IDENTITY, *_SIZE, *_PRICES, "list_usd_per_hour", "billing", "notice", "max_life", *_COMMANDS)
 _BILLING: tuple[BillingName, ...] = ("per_second", "per_hour", "aws_spot", "gcp_preemptible", "free")
+_MARK_THEM = "start each node with its label as a resource: ray start --resources='{\"spot-c2\": 1}'"
 _EXAMPLE = "for example {label: spot-c2, machine: c2-standard-8, spot: true, usd_per_hour: 0.08}"
 
 
 def read_nodes(plain: object, folder: str | os.PathLike[str] = "") -> tuple[NodeType, ...]:
-    """`folder`: where relative paths of price files begin."""
+    """`folder`: where relative paths of price files and of launchers begin."""
     if isinstance(plain, str | Mapping) or not isinstance(plain, Sequence) or not plain:
         raise SpecError(f"market: nodes={plain!r} is not a list of node types", hint=_EXAMPLE)
     nodes = tuple(
@@ -72,6 +75,7 @@ def _read(plain: object, field: str, folder: str) -> NodeType:
     facts |= {name: as_number(given[name], f"{field}: {name}") for name in ("vcpus", "memory_gb") if name in given}
     facts |= {name: _at_least_one(given[name], f"{field}: {name}") for name in ("slots", "count") if name in given}
     facts |= {"gpus": as_whole(given["gpus"], f"{field}: gpus")} if "gpus" in given else {}
+    facts |= _launcher(given, field, folder, known)
     return NodeType(
         label=label,
         machine=machine,
@@ -113,12 +117,56 @@ def _price(
     file = os.path.abspath(os.path.join(folder, str(given["prices"]))) if "prices" in given else None
     if file is not None and not os.path.exists(file):
         raise SpecError(f"{field}: there is no price file {file}", hint="give its path")
-    command = given.get("price_command")
-    if command is not None:
-        command = tuple(shlex.split(command) if isinstance(command, str) else map(str, command))
-        if not command:
-            raise SpecError(f"{field}: price_command is empty", hint="for example price_command: ./price.sh c2")
+    command = None if "price_command" not in given else _words(given["price_command"], f"{field}: price_command")
     return price, file, command
+
+
+def _launcher(given: Mapping[str, Any], field: str, folder: str, known: catalog.Machine | None) -> dict[str, Any]:
+    """Nodes that are launched need not be there when the run starts, so the cluster cannot be asked about them."""
+    named = [name for name in _COMMANDS if name in given]
+    if not named:
+        return {}
+    if len(named) == 1:
+        raise SpecError(
+            f"{field} has {named[0]} and no {'end' if named == ['launch'] else 'launch'}",
+            hint="give both: the command that launches a node for a lease, and the one that ends it",
+        )
+    if "count" not in given:
+        raise SpecError(f"{field}: nothing says how many nodes may be launched", hint="give count: the most at a time")
+    vcpus = given.get("vcpus", known.vcpus if known else None)
+    slots = given.get("slots") or given.get("gpus", known.gpus if known else 0) or vcpus
+    if slots is None:
+        raise SpecError(
+            f"{field}: nothing says how large a node is, and {given.get('machine', given.get('label'))!r} is not in "
+            "the catalogue",
+            hint="give slots (trials at a time), vcpus or gpus",
+        )
+    whole = max(1, int(as_number(slots, f"{field}: slots")))
+    size = {"slots": whole, "vcpus": as_number(whole if vcpus is None else vcpus, f"{field}: vcpus")}
+    return size | {name: _program(given[name], f"{field}: {name}", folder) for name in _COMMANDS}
+
+
+def _words(plain: object, field: str) -> tuple[str, ...]:
+    try:
+        words = shlex.split(plain) if isinstance(plain, str) else list(map(str, as_values(plain, field)))
+    except ValueError:  # a quotation mark without its pair
+        words = []
+    if not words:
+        name = field.split()[-1]
+        raise SpecError(f"{field}={plain!r} is not a command", hint=f"for example {name}: ./{name}.sh c2")
+    return tuple(words)
+
+
+def _program(plain: object, field: str, folder: str) -> tuple[str, ...]:
+    """A command. A path in it is absolute, for a controller may be restarted in another folder."""
+    program, *words = _words(plain, field)
+    path = os.path.abspath(os.path.join(folder, program)) if os.sep in program else which(program)
+    if path is None or not os.access(path, os.X_OK) or os.path.isdir(path):
+        raise SpecError(
+            f"{field}: there is no program {program if path is None else path}",
+            hint="check its name and that it is executable (chmod +x)",
+        )
+    return path, *words
 
 
 def _list_price(
@@ -175,22 +223,29 @@ def _at_least_one(plain: object, field: str) -> int:
 
 
 def on_cluster(nodes: Iterable[NodeType], place: RunPlace, cluster: Nodes | None) -> tuple[NodeType, ...]:
-    """With what the cluster knows of them. SpecError if it has no nodes of a label."""
+    """With what the cluster knows of them. SpecError if it has no nodes of a label, and none can be launched."""
     nodes = tuple(nodes)
-    if cluster is None or not cluster.labels:
+    launched = [node for node in nodes if node.launch is not None]
+    if launched and not (cluster and cluster.can_launch):
+        raise SpecError(
+            f"market: nodes {launched[0].label!r} have a launch command, and no nodes can be added to {place.on}",
+            hint="leave launch and end out, or run on ray:ADDRESS",
+        )
+    if cluster is None or not (cluster.labels or launched):
         if len(nodes) > 1:
             raise SpecError(
-                f"market: {len(nodes)} node types, and nodes of {place.on} cannot be told apart", hint="describe one"
+                f"market: {len(nodes)} node types, and nodes of {place.on} cannot be told apart",
+                hint=_MARK_THEM if cluster and cluster.can_launch else "describe one",
             )
         size = cluster or Nodes(1, os.cpu_count() or 1)
-        return tuple(_filled(node, size) for node in nodes)
+        return tuple(msgspec.structs.replace(_filled(node, size), is_any=True) for node in nodes)
     for node in nodes:
-        if node.label not in cluster.labels:
+        if node.label not in cluster.labels and node.launch is None:
             raise SpecError(
                 f"market: {place.on} has no nodes with the label {node.label!r}",
-                hint=did_you_mean(node.label, cluster.labels),
+                hint=did_you_mean(node.label, cluster.labels) if cluster.labels else _MARK_THEM,
             )
-    return tuple(_filled(node, cluster.labels[node.label]) for node in nodes)
+    return tuple(node if node.launch else _filled(node, cluster.labels[node.label]) for node in nodes)
 
 
 def _filled(node: NodeType, size: Nodes) -> NodeType:

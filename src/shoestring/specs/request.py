@@ -15,7 +15,7 @@ import msgspec
 from shoestring import recipes
 from shoestring.backends.registry import RunPlace, find_place
 from shoestring.backends.site import LEAST_WIND_DOWN_S
-from shoestring.errors import SpecError
+from shoestring.errors import PermanentError, SpecError
 from shoestring.kernel.policy import Policy
 from shoestring.kernel.spec import RunSpec
 from shoestring.kernel.types import THIS_MACHINE
@@ -164,6 +164,11 @@ def _start_s(provider: PricedMarket) -> float:
 def _on_nodes(place: RunPlace, market: Market, given: dict[str, object]) -> Market:
     """Check that the place is there. A cluster that is the user's own is used whole, unless the user limits it."""
     nodes = place.check()
+    if nodes is not None and not nodes.number and not any(node.launch for node in market.nodes):
+        raise PermanentError(
+            f"the cluster at {place.on} has no node with a CPU or a GPU",
+            hint="add nodes, or node types with a launch command",
+        )
     if market.kind == "own":
         own = on_cluster(market.nodes, place, nodes)
         given.setdefault("max_machines", sum(node.count or 1 for node in own))

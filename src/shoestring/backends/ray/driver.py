@@ -13,18 +13,23 @@ import select
 import socket
 import sys
 import time
+from queue import SimpleQueue
+from threading import Thread
 from typing import IO, Any, Literal
 
 import msgspec
 
 from shoestring.backends.ray.actor import SegmentHost
 from shoestring.backends.ray.messages import (
+    AnyInput,
     AnyMessage,
     AnyOrder,
     Connected,
     End,
     Node,
+    NodeAnswered,
     NotConnected,
+    Probe,
     Start,
     Trouble,
     View,
@@ -43,6 +48,8 @@ class Driver:
         self._handled = 0
         self._runs: dict[Any, str] = {}
         """Calls to actors that have not returned -> the name of the actor."""
+        self._answered: SimpleQueue[str] = SimpleQueue()
+        """Nodes that answered a probe."""
         self._ending: list[tuple[float, Any]] = []
         """(time, actor to kill then): an actor that still waits for its share of a node cannot handle a call to end."""
 
@@ -65,12 +72,14 @@ class Driver:
             why: Literal["versions", "other"] = "versions" if "ersion mismatch" in str(error) else "other"
             self._send(NotConnected(why=why, detail=str(error)))
             return False
-        self._send(Connected(ray=ray.__version__, python=".".join(map(str, sys.version_info[:3]))))
+        version = ".".join(map(str, sys.version_info[:3]))
+        head = ray.get_runtime_context().gcs_address
+        self._send(Connected(ray=ray.__version__, python=version, address=head))
         return True
 
     def serve(self) -> None:
         """Until the controller closes the pipe."""
-        decode = msgspec.json.Decoder(AnyOrder).decode
+        decode = msgspec.json.Decoder(AnyInput).decode
         buffered = b""
         report_at = 0.0
         while True:
@@ -81,7 +90,11 @@ class Driver:
                     return
                 *lines, buffered = (buffered + chunk).split(b"\n")
                 for line in lines:
-                    self._carry_out(decode(line))
+                    match decode(line):
+                        case Probe(node=node):
+                            self._probe(node)
+                        case order:
+                            self._carry_out(order)
             if time.monotonic() >= report_at:
                 self._collect_results()
                 self._report_view()
@@ -119,8 +132,24 @@ class Driver:
         self._runs[actor.end.remote()] = name
         self._ending.append((time.monotonic() + _ENDING_S, actor))
 
+    def _probe(self, node_id: str) -> None:
+        """Its raylet accepts connections while it lives. In a thread: a machine that is gone does not refuse them."""
+        for node in self._ray.nodes():
+            if node["NodeID"] == node_id:
+                at = node["NodeManagerAddress"], node["NodeManagerPort"]
+                Thread(target=self._connect_to, args=(node_id, at), daemon=True).start()
+
+    def _connect_to(self, node_id: str, at: tuple[str, int]) -> None:
+        try:
+            socket.create_connection(at, _ANSWER_S).close()
+        except OSError:
+            return
+        self._answered.put(node_id)
+
     def _collect_results(self) -> None:
         ray = self._ray
+        while not self._answered.empty():
+            self._send(NodeAnswered(node=self._answered.get()))
         while self._ending and self._ending[0][0] <= time.monotonic():
             ray.kill(self._ending.pop(0)[1])
         if not self._runs:

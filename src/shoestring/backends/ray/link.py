@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -12,10 +13,24 @@ from pathlib import Path
 
 import msgspec
 
-from shoestring.backends.ray.messages import AnyMessage, AnyOrder, Connected, End, NotConnected, Start, Trouble, View
+from shoestring.backends.ray.messages import (
+    AnyInput,
+    AnyMessage,
+    AnyOrder,
+    Connected,
+    End,
+    NodeAnswered,
+    NotConnected,
+    Probe,
+    Start,
+    Trouble,
+    View,
+)
 from shoestring.errors import PermanentError
 
 _RESTART_AFTER_S = 2.0
+_PROBE_EVERY_S = 6.0
+"""Longer than a node may take to answer: so an answer is to the latest probe."""
 _SILENCE_S = 60.0
 """A cluster without a view for this long counts as gone."""
 NO_VIEW = View(heard=-1, nodes=[], actors=[])
@@ -49,6 +64,8 @@ class RayLink:
         self._unconfirmed: deque[AnyOrder] = deque()
         self._driver: subprocess.Popen[bytes] | None = None
         self._buffer = b""
+        self._answered_at: dict[str, float] = {}
+        self._probed_at: dict[str, float] = {}
         self._decode = msgspec.json.Decoder(AnyMessage).decode
         self._started_at = 0.0
         self._last_view_at = time.monotonic()
@@ -74,7 +91,17 @@ class RayLink:
         self._send(self._unconfirmed[-1])
         return self._numbered
 
-    def _send(self, order: AnyOrder) -> None:
+    def node_answers(self, node: str, *, since: float) -> bool:
+        """Has this node answered a probe later than that (monotonic time)? Until it has, it is probed."""
+        if self._answered_at.get(node, -math.inf) >= since:
+            return True
+        now = time.monotonic()
+        if now - self._probed_at.get(node, -math.inf) >= _PROBE_EVERY_S:
+            self._probed_at[node] = now
+            self._send(Probe(node=node))
+        return False
+
+    def _send(self, order: AnyInput) -> None:
         if self._driver is None or self._driver.stdin is None:
             return
         try:
@@ -126,6 +153,8 @@ class RayLink:
                     self._unconfirmed.popleft()
             case Trouble(actor=actor, detail=detail):
                 self.troubles[actor] = detail
+            case NodeAnswered(node=node):
+                self._answered_at[node] = self._probed_at.get(node, -math.inf)
             case Connected():
                 self.connected, self._refused = message, None
             case NotConnected():

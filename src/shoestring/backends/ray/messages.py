@@ -23,6 +23,12 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="do"):
     actor: str
 
 
+class Probe(msgspec.Struct, frozen=True, kw_only=True, tag="probe", tag_field="do"):
+    """Does this node answer now? Ray counts a dead one as alive for seconds."""
+
+    node: str
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     address: str
@@ -33,6 +39,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 class Connected(msgspec.Struct, frozen=True, kw_only=True, tag="connected", tag_field="told"):
     ray: str
     python: str
+    address: str
+    """Of the head, as other nodes join it."""
 
 
 class NotConnected(msgspec.Struct, frozen=True, kw_only=True, tag="not connected", tag_field="told"):
@@ -56,5 +64,12 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble", tag_fiel
     detail: str
 
 
+class NodeAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="node answered", tag_field="told"):
+    """To a probe."""
+
+    node: str
+
+
 AnyOrder = Start | End
-AnyMessage = Connected | NotConnected | View | Trouble
+AnyInput = AnyOrder | Probe
+AnyMessage = Connected | NotConnected | View | Trouble | NodeAnswered

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoestring.backends.registry import Nodes
-from shoestring.errors import MissingExtra, PermanentError, SpecError
+from shoestring.errors import MissingExtra, SpecError
 from shoestring.kernel.types import RAY_NODE
 
 if TYPE_CHECKING:
+    from shoestring.backends.ray.messages import Node
     from shoestring.backends.site import Site
     from shoestring.market.priced import PricedMarket
     from shoestring.world.protocol import Backend
@@ -36,19 +38,18 @@ class RayPlace:
             )
 
     def check(self, address: str | None) -> Nodes | None:
-        from shoestring.backends.ray.joined_nodes import is_open, slots_of
+        from shoestring.backends.ray.joined_nodes import is_open, labels_of
         from shoestring.backends.ray.link import look_at
 
         _require_ray()
         if address is None:
             return None
-        slots = [slots_of(node) for node in look_at(address, Path(os.devnull)).nodes if node.alive and is_open(node)]
-        if not slots:
-            raise PermanentError(
-                f"the Ray cluster at {address} has no node with a CPU or a GPU",
-                hint="add nodes: ray start --address=...",
-            )
-        return Nodes(len(slots), min(slots))
+        nodes = [node for node in look_at(address, Path(os.devnull)).nodes if node.alive and is_open(node)]
+        labels = {
+            label: [node for node in nodes if label in node.resources] for each in nodes for label in labels_of(each)
+        }
+        sizes = {label: _size(labelled) for label, labelled in labels.items()}
+        return _size(nodes)._replace(labels=sizes, can_launch=True)
 
     def survives_power_loss(self, address: str | None) -> bool:
         return address is not None
@@ -60,14 +61,22 @@ class RayPlace:
         from shoestring.backends.ray.nodes import NodeSource, RayNodes
         from shoestring.backends.ray.started_nodes import StartedNodes
         from shoestring.backends.ray.worker import RayWorkers
+        from shoestring.market.own import OwnMarket
 
         nodes: NodeSource
         if address is None:
             nodes = StartedNodes(site.run_dir, deadman_s=site.deadman_s)
         else:
-            nodes = JoinedNodes(site.run_dir, address)
+            types = market.nodes if isinstance(market, OwnMarket) else ()
+            nodes = JoinedNodes(site.run_dir, address, market.labels, types)
         machines = on_market(RayNodes(nodes, site.clock), market, site)
         return ProcessBackend(site, machines, RayWorkers(nodes), market)
+
+
+def _size(nodes: Sequence[Node]) -> Nodes:
+    from shoestring.backends.ray.joined_nodes import slots_of
+
+    return Nodes(len(nodes), min((slots_of(node) for node in nodes), default=1))
 
 
 def _require_ray() -> None:

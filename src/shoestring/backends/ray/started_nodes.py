@@ -19,8 +19,10 @@ from shoestring.backends.ray.keeper import Keep
 from shoestring.backends.ray.kept_process import RAY_START, SMALL, KeptProcess
 from shoestring.backends.ray.link import RayLink
 from shoestring.backends.ray.messages import Node
+from shoestring.backends.ray.nodes import NodeAnswer
 from shoestring.backends.site import DEADMAN_S
 from shoestring.errors import PermanentError
+from shoestring.kernel.decisions import RequestLease
 from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.ranks import free_port
 
@@ -34,7 +36,6 @@ _SILENT_DEADMANS = 3
 
 class StartedNodes:
     local = True
-    patience_s = 2.0
 
     def __init__(self, run_dir: Path, *, deadman_s: float = DEADMAN_S) -> None:
         self._run_dir = run_dir
@@ -109,14 +110,23 @@ class StartedNodes:
         )
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
-    def assign(self, lease: LeaseId, end_at: float) -> bool:
+    def assign(self, request: RequestLease, end_at: float) -> None:
+        self.keep_until(request.lease, end_at)
+
+    def answer(self, lease: LeaseId) -> NodeAnswer | None:
+        """A lease has its node from the request on: it may still be starting."""
+        return NodeAnswer() if lease in self._nodes else None
+
+    def update(self) -> None: ...
+
+    def keep_until(self, lease: LeaseId, end_at: float) -> None:
         if lease not in self._nodes:
             self._nodes[lease] = KeptProcess(self._run_dir / "leases" / lease / "node")
             self._started_at[lease] = time.monotonic()
         node = self._nodes[lease]
         if not node.never_started or self.link is None:
             node.keep_until(end_at)
-            return True
+            return
         scratch = _scratch()
         node.start(
             Keep(
@@ -135,7 +145,6 @@ class StartedNodes:
             ),
             self._keys,
         )
-        return True
 
     def node(self, lease: LeaseId) -> Node | None:
         """The node of this lease, once Ray knows it."""
@@ -165,6 +174,10 @@ class StartedNodes:
             return "Ray lost its node"
         late = time.monotonic() - self._started_at[lease] > _NODE_START_S
         return f"its Ray node did not come up: {process.exit_reason()}" if late else ""
+
+    def answers(self, lease: LeaseId, *, since: float) -> bool:  # noqa: ARG002
+        """A dead one is known by its process, at once: `lost`."""
+        return True
 
     def release(self, lease: LeaseId) -> None:
         node = self._nodes.pop(lease, None) or KeptProcess(self._run_dir / "leases" / lease / "node")

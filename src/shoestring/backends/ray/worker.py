@@ -22,7 +22,11 @@ from shoestring.kernel.types import LeaseId, SegmentId
 from shoestring.worker.task import TASK, Task, write_json
 
 _LAG_S = 2.0
-"""An actor may be gone from Ray's list a moment before its supervisor's last lines can be read on all machines."""
+"""An actor may be gone from Ray's list a moment before its supervisor's last lines can be read on all machines, and a
+machine may take a moment to end all of its processes."""
+_MOST_DOUBT_S = 90.0
+"""With Ray's own settings a machine that was killed counts as alive for about 16 s, and for a minute if it vanished
+from the network."""
 
 
 class RayPart(Part):
@@ -84,8 +88,9 @@ class RayWorker:
         self._nodes = nodes
         self._parts = parts_of(folder, task, RayPart)
         self.supervisors = len(self._parts)
-        self.doubts_failures = self.supervisors > 1
-        """When rank 0 of a gang fails, the cause may be another machine."""
+        self.doubts_failures = self.supervisors > 1 or not nodes.local
+        """When rank 0 of a gang fails, the cause may be another machine. And on a machine that is being preempted, a
+        supervisor may see its user code killed a moment before it is killed itself."""
         self._ordered = False
         """Ordered, and not yet passed on: its nodes may still be starting."""
         self._driver_generation = 0
@@ -124,8 +129,10 @@ class RayWorker:
         self._ordered, self._driver_generation = False, link.generation
 
     def alive(self) -> bool:
-        """Are all parts running, or about to? A missing part may have died with its node, which Ray reports a moment
-        later, or have stopped because rank 0 did, whose last lines cannot be read yet."""
+        """Are all parts running, or about to? A part that is missing may have died with its node, which Ray reports
+        seconds later: a trial that was started again at once would be on a dead lease. So it is the worker's own
+        failure only once all nodes have answered. Or its supervisor has stopped, and its last lines cannot be read yet
+        on this machine."""
         if self._ordered:
             return True
         if not any(self._is_missing(part) for part in self._parts):
@@ -133,13 +140,19 @@ class RayWorker:
             return True
         now = time.monotonic()
         self._missing_since = self._missing_since or now
-        return now - self._missing_since < (_LAG_S if len(self._parts) == 1 else self._nodes.patience_s)
+        since = self._missing_since + _LAG_S
+        if now < since:
+            return True
+        answers = [self._nodes.answers(part.lease, since=since) for part in self._parts]
+        return not all(answers) and now - since < _MOST_DOUBT_S
 
     def _is_missing(self, part: RayPart) -> bool:
-        if len(self._parts) > 1:
+        if self.doubts_failures:
             part.read()
-            if part.ended is not None:
-                return part.first_rank == 0 or part.ended.cause in ("failed", "lost")
+            if part.ended is not None and part.ended.cause in ("failed", "lost"):
+                return True
+            if part.ended is not None and len(self._parts) > 1:
+                return part.first_rank == 0
         return part.is_listed(self._nodes.link) is False
 
     def exit_reason(self) -> str:
