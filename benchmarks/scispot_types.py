@@ -27,7 +27,7 @@ FEW = 100
 """Up to so many jobs, a first wave of eight is a large part of them."""
 MACHINES, SPREAD = 8, 0.2
 SEEDS = range(100, 106)
-FEWER_SEEDS_FROM = 1000
+FEWER_SEEDS_FROM = 200
 """Jobs. Such bags vary less and take longer: two seeds."""
 
 
