@@ -28,7 +28,7 @@ FEW = 100
 MACHINES, SPREAD = 8, 0.2
 SEEDS = range(100, 106)
 FEWER_SEEDS_FROM = 200
-"""Jobs. Such bags vary less and take longer: two seeds."""
+"""Jobs. Such bags take long: two seeds."""
 
 
 @dataclass(frozen=True)
