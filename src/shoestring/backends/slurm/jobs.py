@@ -188,14 +188,16 @@ class SlurmJobs:
         hosts = [self._post.signed(other) for other in (lease, *others)]
         if listed is None or listed.state != "RUNNING" or None in hosts:
             return False
-        held = [host.node for host in hosts[1:] if host is not None]
-        for kept in (held, [listed.nodes[0], *held]):
+        first, released, *held = [listed.nodes[0], *(host.node for host in hosts if host is not None)]
+        if released not in listed.nodes:
+            return True
+        for kept in (held, [first, *held]):
             try:
                 slurm.shrink(listed.number, sorted({*kept} & {*listed.nodes}))
             except PermanentError:
                 continue
-            break
-        return True
+            return True
+        return released == first
 
     # -- queries -------------------------------------------------------------------------------------------------------
     def job(self, lease: LeaseId) -> str | None:
