@@ -21,7 +21,8 @@ _JOBS, _NODES = "%i|%T|%N|%S|%k", "%N|%P|%c|%f"
 _FAILED = ("BOOT_FAIL", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT")
 _OVER = ("COMPLETED", "CANCELLED", *_FAILED)
 _SILENT = re.compile(
-    "contact slurm controller|timed out|connect|zero bytes|not responding|temporarily|too busy|try again|protocol authentication",
+    "contact slurm controller|timed out|connect|zero bytes|not responding|temporarily|too busy|try again|"
+    "protocol authentication",
     re.IGNORECASE,
 )
 _LIMITED = re.compile("policy|limit|quota|too many", re.IGNORECASE)
