@@ -167,3 +167,21 @@ def test_environment_variables_that_change_the_output_are_removed(answers, monke
     (tmp_path / "squeue").write_text('#!/bin/sh\necho "7|${SQUEUE_STATES-RUNNING}|s0|N/A|$LC_ALL"\n')
     monkeypatch.setitem(os.environ, "SQUEUE_STATES", "PENDING")
     assert slurm.jobs("n") == [slurm.SlurmJob("7", "RUNNING", "s0", None, "C")]
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("", ()),
+        ("s0", ("s0",)),
+        ("s[0-2,7],c1", ("s0", "s1", "s2", "s7", "c1")),
+        ("n[08-10]-ib", ("n08-ib", "n09-ib", "n10-ib")),
+    ],
+)
+def test_a_list_of_nodes_is_read_in_full(short, full):
+    assert slurm.read_host_list(short) == full
+
+
+def test_a_job_of_a_gang_names_all_of_its_leases():
+    (job,) = slurm.read_jobs("5|RUNNING|s[0-1]|2026-11-16T06:45:08|l8,l9\n")
+    assert (job.leases, job.nodes) == (("l8", "l9"), ("s0", "s1"))

@@ -31,6 +31,7 @@ JSON = st.recursive(
 def values_of(kind: Any) -> st.SearchStrategy:
     """Anything a field of this type may hold."""
     simple = {str: TEXTS, int: st.integers(), float: FLOATS, bool: st.booleans(), type(None): st.none(), Any: JSON}
+    simple[msgspec.UnsetType] = st.just(msgspec.UNSET)
     if kind in simple:
         return simple[kind]
     if isinstance(kind, NewType):

@@ -7,6 +7,7 @@ from shoestring.backends.hosted_machines import HostedMachines
 from shoestring.backends.hosted_worker import HostedWorkers
 from shoestring.backends.on_market import on_market
 from shoestring.backends.processes import ProcessBackend
+from shoestring.backends.slurm.gang_job import variables_of
 from shoestring.backends.slurm.jobs import SlurmJobs
 from shoestring.testing.backend_rig import START, ObservedEvents, Rig, ScriptedProvider
 from shoestring.world.live.clock import RunClock
@@ -19,7 +20,7 @@ def on_slurm(rig, partition=None):
     post = FolderPost(site)
     jobs = SlurmJobs(site.run_dir, post, partition)
     machines = on_market(HostedMachines(jobs, post, site.clock), rig.provider, site, grants=False)
-    return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), rig.provider)
+    return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post, variables_of), rig.provider)
 
 
 def jobs_of(run_dir):

@@ -1,6 +1,7 @@
-"""One Slurm of our own for all tests that need one, in SLURM_CONF."""
+"""One Slurm of our own for all tests that need one, in SLURM_CONF; and MPI, for those that need that."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +20,16 @@ def slurm(tmp_path_factory):
     else:
         os.environ["SLURM_CONF"] = before
     cluster.end()
+
+
+@pytest.fixture(scope="session")
+def mpi(tmp_path_factory):
+    """The environment of MPI programs: Debian's MPICH, under the name by which mpi4py from PyPI looks for it."""
+    from tests.on_slurm.small_cluster import install
+
+    pytest.importorskip("mpi4py")
+    install(("mpirun.mpich",), ("mpich", "libpmi2-0"), "MPICH")
+    folder = tmp_path_factory.mktemp("mpi")
+    library = next(Path("/usr/lib").glob("*/libmpich.so.12"))
+    (folder / "libmpi.so.12").symlink_to(library)
+    return {"LD_LIBRARY_PATH": str(folder)}

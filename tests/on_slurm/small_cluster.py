@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -76,19 +77,19 @@ done
 """
 
 
-def install(programs: tuple[str, ...] = PROGRAMS, packages: tuple[str, ...] = PACKAGES) -> None:
+def install(programs: Sequence[str] = PROGRAMS, packages: Sequence[str] = PACKAGES, what: str = "Slurm") -> None:
     """With apt, if it is missing; skips the tests where that is not possible."""
     if os.geteuid() != 0:
         pytest.skip("a Slurm for tests is started by root")
     if all(map(shutil.which, programs)):
         return
     if shutil.which("apt-get") is None:
-        pytest.skip("Slurm is not installed, and there is no apt-get to install it")
+        pytest.skip(f"{what} is not installed, and there is no apt-get to install it")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, text=True, check=False)
     if done.returncode or not all(map(shutil.which, programs)):
-        pytest.skip(f"Slurm cannot be installed here: {done.stderr.strip()[-200:]}")
+        pytest.skip(f"{what} cannot be installed here: {done.stderr.strip()[-200:]}")
 
 
 class SmallCluster:

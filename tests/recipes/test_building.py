@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from shoestring import recipes
 from shoestring.errors import SpecError
+from shoestring.kernel.spec import Code
 from shoestring.policies.checkpointing.on_notice import OnNotice
 from shoestring.policies.checkpointing.periodic import Periodic
 from shoestring.policies.checkpointing.retention import Retention
@@ -21,6 +22,7 @@ from shoestring.policies.search.halving.hyperband import Hyperband
 from shoestring.policies.search.halving.successive import SuccessiveHalving
 from shoestring.policies.search.run_to_completion import Given, Grid, RandomSearch, Sampled
 from shoestring.policies.search.samplers.model_based import TpeSampler
+from shoestring.space.space import from_plain
 from shoestring.testing.story import SPEC
 
 SEARCHES = {
@@ -121,3 +123,18 @@ def test_installed_packages_are_not_searched_for_a_recipe_of_ours(monkeypatch: p
 
     monkeypatch.setattr(metadata, "entry_points", searched)
     assert build("asha")
+
+
+@pytest.mark.parametrize("recipe", ["hypersched", "elastic_successive_halving", "seer", "flex"])
+def test_programs_that_are_launched_once_need_machines_rented_together(recipe):
+    once = replace(SPEC, recipe=recipe, code=Code(command=("mpirun", "./x"), launch="once"))
+    with pytest.raises(SpecError, match="launch='once' needs machines that are rented together") as caught:
+        recipes.build(once)
+    assert "scispot" in caught.value.hint
+
+
+def test_programs_that_are_launched_once_cannot_have_their_machines_counted_by_the_space():
+    space = from_plain({"x": [0.1, 0.2], "nodes": {"machine_count": [1, 2]}})
+    once = replace(SPEC, recipe="random", space=space, code=Code(command=("mpirun", "./x"), launch="once"))
+    with pytest.raises(SpecError, match=r"space\.nodes counts are taken one by one"):
+        recipes.build(once)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from shoestring.errors import MissingExtra, SpecError
-from shoestring.kernel.spec import RunSpec
+from shoestring.kernel.spec import Code, RunSpec
 from shoestring.kernel.types import Listing, Offer
 from shoestring.space.space import choice, constant, from_plain, integer, log, uniform
 from shoestring.specs.build import FIELDS, check_affordable, load_spec_file, make_spec, split_sections
@@ -359,3 +359,21 @@ def test_machines_that_cost_money_require_a_budget():
 def test_a_command_may_use_the_data_fraction_and_a_parameter_may_have_its_name(space: dict) -> None:
     spec = make_spec({**STUDY, "command": "python train.py {fraction}", "space": space})
     assert spec.code.command == ("python", "train.py", "{fraction}")
+
+
+def test_a_command_may_be_launched_once_for_all_workers_of_a_gang():
+    assert make_spec({**BAG, "command": "mpirun ./x {temp}", "launch": "once"}).code.launch == "once"
+    assert make_spec({**BAG, "command": "./x {temp}", "launch": "each"}).code == Code(command=("./x", "{temp}"))
+    assert "launch" not in msgspec.json.decode(msgspec.json.encode(Code(command=("./x",))))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"command": "./x", "launch": "twice"}, "launch='twice' is unknown"),
+        ({"function": "a.py:f", "launch": "once"}, "launch='once' is for commands"),
+    ],
+)
+def test_a_launch_that_makes_no_sense_is_refused(fields, words):
+    with pytest.raises(SpecError, match=words):
+        make_spec({"kind": "bag", "over": {"temp": [280]}, **fields})

@@ -7,8 +7,10 @@ else by the provider; a host that is silent for too long is given up.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Collection, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.lease_record import LeaseRecord
@@ -58,6 +60,13 @@ class HostProvider(Protocol):
     def close(self, *, leased: bool) -> None: ...
 
 
+@runtime_checkable
+class GangProvider(Protocol):
+    """Rents several machines as one allocation, within which a program can start processes on all of them."""
+
+    def rent_together(self, records: Sequence[LeaseRecord], *, again: bool) -> None: ...
+
+
 class HostedMachines:
     def __init__(self, provider: HostProvider, post: FolderPost, clock: RunClock) -> None:
         self._provider = provider
@@ -65,6 +74,8 @@ class HostedMachines:
         self._clock = clock
         self._requested: dict[LeaseId, LeaseRecord] = {}
         """Without a host so far."""
+        self._gathered: dict[LeaseId, list[tuple[LeaseRecord, bool]]] = {}
+        """Gang -> its leases requested so far, until all orders of the turn have been carried out."""
         self._over_limit: dict[LeaseId, float] = {}
         """When the provider refused a machine for this lease."""
         self._seen: dict[LeaseId, Sighting] = {}
@@ -86,7 +97,28 @@ class HostedMachines:
             refused, self._refused = self._refused, None  # raised once: the run pauses until a person resumes it
             raise refused
         self._requested[record.request.lease] = record
-        self._rent(record, again=again)
+        gang = record.request.gang
+        if gang is not msgspec.UNSET and isinstance(self._provider, GangProvider):
+            self.keep_until(record.request.lease, record.end_by)
+            self._gathered.setdefault(gang, []).append((record, again))
+        else:
+            self._rent(record, again=again)
+
+    def _rent_gathered(self) -> None:
+        """All machines of a gang at once. What the provider may not have received is requested again."""
+        provider, gathered, self._gathered = self._provider, self._gathered, {}
+        for members in gathered.values():
+            records = [record for record, _ in members if record.request.lease in self._requested]
+            if not records or not isinstance(provider, GangProvider):
+                continue
+            try:
+                provider.rent_together(records, again=any(again for _, again in members))
+            except TransientError:
+                self._gathered[records[0].request.lease] = [(record, True) for record in records]
+            except (OverLimit, PermanentError) as error:
+                self._refused = error if isinstance(error, PermanentError) else self._refused
+                for record in records:
+                    self._over_limit[record.request.lease] = self._clock.now()
 
     def _rent(self, record: LeaseRecord, *, again: bool = False) -> None:
         """Once for each lease, and again only while the provider may not have received it."""
@@ -121,11 +153,12 @@ class HostedMachines:
         if time.monotonic() - self._updated_at < _UPDATE_EVERY_S:
             return
         self._updated_at = time.monotonic()
+        self._rent_gathered()
         answered = self._provider.update(open_leases)
         for lease in open_leases:
             self._see(lease)
         for record in list(self._requested.values()) if answered else ():
-            if self.look(record) == Sighting():
+            if self.look(record) == Sighting() and record.request.gang is msgspec.UNSET:
                 self._rent_again(record)
 
     def look(self, record: LeaseRecord) -> Sighting:

@@ -7,14 +7,14 @@ runs once: an order given again, by a restarted controller, is the same order.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
 from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.multi_node import Part, first_part, joined_exit_reasons, parts_of, rendezvous_port
-from shoestring.worker.task import TASK, Task, write_json
+from shoestring.worker.task import TASK, Host, Task, write_json
 
 _LOOK_EVERY_S = 0.1
 _LAG_S = 2.0
@@ -24,15 +24,20 @@ _LAG_S = 2.0
 class HostedWorkers:
     """The orders to machines with a host."""
 
-    def __init__(self, run_dir: Path, post: FolderPost) -> None:
+    def __init__(
+        self, run_dir: Path, post: FolderPost, variables: Callable[[Sequence[Host]], dict[str, str]] | None = None
+    ) -> None:
+        """`variables`: of the environment, for a program that is launched once on these machines, where a launcher only
+        reaches those of one allocation."""
         self._run_dir = run_dir
         self._post = post
+        self._variables = variables
 
     def task(self, task: Task) -> Task:
         return first_part(task, rendezvous_port(self._run_dir, task.segment))
 
     def worker(self, folder: Path, task: Task) -> HostedWorker:
-        return HostedWorker(folder, task, self._post)
+        return HostedWorker(folder, task, self._post, self._variables)
 
     def end_leftovers(self, segments: Path, running: Collection[Path]) -> None:
         """Each host ends what is left on its machine."""
@@ -45,10 +50,17 @@ class HostedWorker:
     """On a machine that is being preempted, a supervisor may see its user code killed a moment before it is killed
     itself, and report a failure. So a failure counts only after another heartbeat of its host."""
 
-    def __init__(self, folder: Path, task: Task, post: FolderPost) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        task: Task,
+        post: FolderPost,
+        variables: Callable[[Sequence[Host]], dict[str, str]] | None = None,
+    ) -> None:
         self._folder = folder
         self._task = task
         self._post = post
+        self._variables = variables
         self._parts = parts_of(folder, task, Part)
         self.supervisors = len(self._parts)
         self._missing: tuple[float, list[int]] | None = None
@@ -62,13 +74,24 @@ class HostedWorker:
 
     def start(self) -> None:
         first = self._post.signed(self._parts[0].lease)
-        if first is not None and len(self._parts) > 1:
+        if self._task.hosts:
+            hosts = tuple(map(self._host, self._parts))
+            more = {} if self._variables is None else self._variables(hosts)
+            self._task = msgspec.structs.replace(self._task, hosts=hosts, environment=more)
+            write_json(self._folder / TASK, self._task)
+        elif first is not None and len(self._parts) > 1:
             self._task = msgspec.structs.replace(self._task, master_addr=first.address)
             write_json(self._folder / TASK, self._task)
         for part in self._parts:
             part.lay_out(self._task)
         for part in self._parts:
             self._post.order(part.lease, part.segment, part.folder)
+
+    def _host(self, part: Part) -> Host:
+        signed = self._post.signed(part.lease)
+        if signed is None:
+            return Host(slots=part.slots)
+        return Host(name=signed.node, slots=part.slots, job="" if self._variables is None else signed.job)
 
     def alive(self) -> bool:
         """Are all parts running, or about to? A missing part may have died with a node, which its provider may

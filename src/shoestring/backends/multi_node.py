@@ -48,6 +48,8 @@ class Part:
         if not (self.folder / CONTROL).is_symlink():
             (self.folder / CONTROL).symlink_to(Path("..") / CONTROL)
         own = msgspec.structs.replace(task, first_rank=self.first_rank, workers=self.workers, machines=())
+        if task.hosts:  # nothing of its own can overrun there
+            own = msgspec.structs.replace(own, time_limit_s=None)
         write_json(self.folder / TASK, own)
 
     def read(self) -> None:
@@ -64,6 +66,8 @@ P = TypeVar("P", bound=Part)
 
 def parts_of(folder: Path, task: Task, kind: Callable[[Path, LeaseId, SegmentId, int, int, int], P]) -> list[P]:
     """One for each lease, in order of rank."""
+    if task.hosts:
+        return _parts_launched_once(folder, task, kind)
     parts: list[P] = []
     first_rank = 0
     for lease, workers in zip(task.leases, task.machines or (task.workers,), strict=True):
@@ -74,9 +78,19 @@ def parts_of(folder: Path, task: Task, kind: Callable[[Path, LeaseId, SegmentId,
     return parts
 
 
+def _parts_launched_once(
+    folder: Path, task: Task, kind: Callable[[Path, LeaseId, SegmentId, int, int, int], P]
+) -> list[P]:
+    """Only the first starts anything."""
+    return [
+        kind(folder / f"on-{lease}" if rank else folder, LeaseId(lease), task.segment, rank, int(not rank), host.slots)
+        for rank, (lease, host) in enumerate(zip(task.leases, task.hosts, strict=True))
+    ]
+
+
 def first_part(task: Task, port: int) -> Task:
     """The task of the part on the first lease, which has rank 0; its workers are reached at `port`."""
-    if len(task.leases) == 1:
+    if len(task.leases) == 1 or task.hosts:
         return task
     return msgspec.structs.replace(task, workers=task.machines[0], master_port=port)
 

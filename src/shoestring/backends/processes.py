@@ -28,7 +28,7 @@ from shoestring.kernel.events import Event, RevocationNoticed
 from shoestring.kernel.types import EndCause, LeaseId, SegmentId
 from shoestring.storage.checkpoints.folder_copy import make_folder
 from shoestring.worker.ranks import free_port
-from shoestring.worker.task import CONTROL, TASK, Control, Task, read_json, set_aside
+from shoestring.worker.task import CONTROL, TASK, Control, Host, Task, read_json, set_aside
 
 _LEAST_GRACE_S = 0.5
 _BEAT_EVERY_S = 1.0
@@ -150,7 +150,8 @@ class ProcessBackend:
 
     def _task(self, segment: StartSegment) -> Task:
         limit = segment.time_limit_s
-        machines = tuple(slots // self._site.slots_per_worker for slots in segment.slots_on)
+        once = self._site.code.launch == "once"
+        machines = () if once else tuple(slots // self._site.slots_per_worker for slots in segment.slots_on)
         task = Task(
             segment=segment.segment,
             job=segment.job,
@@ -173,10 +174,11 @@ class ProcessBackend:
             heartbeat=str(self._site.heartbeat),
             deadman_s=self._site.deadman_s,
             leases=segment.leases,
-            workers=sum(machines),
-            world_size=sum(machines),
+            workers=sum(machines) or 1,
+            world_size=sum(machines) or 1,
             machines=machines,
             master_port=free_port(),
+            hosts=tuple(Host(slots=slots) for slots in segment.slots_on) if once else (),
         )
         return self._orders.task(task)
 

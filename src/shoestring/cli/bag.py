@@ -31,6 +31,11 @@ from shoestring.cli.run import show_outcome
 @click.option(
     "--cpus-per-job", type=int, metavar="N", help="With scispot: CPUs of a job; type and number of machines follow."
 )
+@click.option(
+    "--launch",
+    type=click.Choice(["each", "once"]),
+    help="With --gangs: run COMMAND in each worker of a gang, or once, if it starts its own processes (mpirun).",
+)
 @click.option("--name", metavar="NAME", help="The bag's name.  [default: that of the program]")
 @click.option("--slots", type=int, help="Slots of a machine that a job occupies.")
 @click.option("--time-limit", metavar="TIME", help="A job that runs longer counts as hung.")

@@ -10,15 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from shoestring.errors import BackendError, DamagedFile
 from shoestring.worker.cgroup import end_cgroup
-from shoestring.worker.containment import SEGMENT, holding, kill_all, of_segment, of_segments_in
+from shoestring.worker.containment import SEGMENT, end_launched, holding, kill_all, of_segment, of_segments_in
 from shoestring.worker.process_identity import birth, family, group
-from shoestring.worker.task import LOCK, LOG, PID, read_json
+from shoestring.worker.task import LOCK, LOG, PID, TASK, Task, read_json
 
 _STARTING_S = 1.0
 """A worker that exits without having signed in may have found the segment locked by another one that is about to."""
@@ -117,6 +118,8 @@ class WorkerProcess:
             )
         if self._ours is not None:
             self._ours.wait()
+        with suppress(FileNotFoundError, DamagedFile):
+            end_launched(self._folder, read_json(self._folder / TASK, Task))
 
     def _processes(self) -> set[int]:
         """What can be found of the worker now, the nearest first: called until nothing is found."""

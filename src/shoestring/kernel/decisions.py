@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from shoestring.kernel.types import (
     CheckpointRef,
     Config,
@@ -91,6 +93,9 @@ class RequestLease(Decision, frozen=True, kw_only=True, tag="RequestLease/1"):
     max_usd_per_hour: float | None = None
     end_by: float
     reserve_usd: float = 0.0
+    gang: LeaseId | msgspec.UnsetType = msgspec.UNSET
+    """Rented together for programs that are launched once on all of these machines (`Code.launch`), as one allocation:
+    the first lease of it. UNSET, and not written, in all other requests."""
 
 
 class ExtendLease(Decision, frozen=True, kw_only=True, tag="ExtendLease/1"):

@@ -183,6 +183,10 @@ class Lease(msgspec.Struct, kw_only=True):
     """Names of timers that are void once this lease has ended."""
     time: MachineTime = msgspec.field(default_factory=MachineTime)
     """Of segments that have ended."""
+    gang: LeaseId | None = None
+    """The first of the leases that were rented together with this one, as one allocation."""
+    lost: list[LeaseId] = []
+    """Leases of that allocation whose machines were preempted or lost."""
 
     @property
     def usable(self) -> bool:

@@ -24,6 +24,9 @@ class Code(Fact, frozen=True, kw_only=True):
     """"path/to/file.py:name" or "package.module:name"."""
     command: tuple[str, ...] | None = None
     """Arguments with {parameter} in them; run without a shell."""
+    launch: Literal["once"] | msgspec.UnsetType = msgspec.UNSET
+    """once: a command that starts its processes on the machines of its job itself, as mpirun does. UNSET, and not
+    written: it is started for every worker of a gang."""
 
 
 class RunSpec(Fact, frozen=True, kw_only=True):

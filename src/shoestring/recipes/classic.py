@@ -96,6 +96,12 @@ def bundle(
             f"but {', '.join(roles.values())} in the space would choose them too",
             hint="use recipe='tpe', 'asha' or another that does not, or remove them from the space",
         )
+    if options.spec.code.launch == "once" and (elastic or widths):
+        raise SpecError(
+            f"launch='once' needs machines that are rented together for one job, and recipe={options.spec.recipe!r} "
+            "spreads trials over whatever slots are free",
+            hint="use recipe='scispot' with options.gangs, or a recipe whose trials run on one machine",
+        )
     if placement == "slack" and all(not listing.offer.spot for listing in options.spec.listings):
         placement = "cheapest"  # nothing can be preempted: there is no risk to manage
     word = options.word("placement", _first(placement, PLACEMENTS))

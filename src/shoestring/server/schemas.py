@@ -51,6 +51,7 @@ class Spec(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True)
     kind: Literal["study", "bag"] | None = None
     command: str | list[str | int | float] | None = None
     function: str | None = None
+    launch: Literal["each", "once"] | None = None
     space: dict[str, Any] | None = None
     given: list[dict[str, Any]] | None = None
     over: dict[str, Any] | None = None

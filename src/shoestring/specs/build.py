@@ -215,8 +215,9 @@ def _goal(fields: dict[str, Any], kind: str) -> dict[str, Any]:
 def _code(fields: dict[str, Any], needed: bool) -> Code:
     if "command" in fields and "function" in fields:
         raise SpecError("both command and function are given", hint="a job runs one of them: leave the other out")
+    launch = _launch(fields)
     if "command" in fields:
-        return Code(command=read_command(fields["command"]))
+        return Code(command=read_command(fields["command"]), launch=launch)
     if "function" not in fields:
         if needed:
             raise SpecError(
@@ -231,6 +232,24 @@ def _code(fields: dict[str, Any], needed: bool) -> Code:
             f"function={function!r} names no function", hint="write it as train.py:train or package.module:train"
         )
     return Code(function=function)
+
+
+def _launch(fields: dict[str, Any]) -> Literal["once"] | msgspec.UnsetType:
+    match fields.get("launch", "each"):
+        case "each":
+            return msgspec.UNSET
+        case "once" if "function" in fields:
+            raise SpecError(
+                "launch='once' is for commands that start their own processes, such as mpirun, and this is a function",
+                hint="give a command, or leave launch out: the function then runs in every worker of a gang",
+            )
+        case "once":
+            return "once"
+        case other:
+            raise SpecError(
+                f"launch={other!r} is unknown",
+                hint="it is each (a gang starts the command for every worker) or once (it starts its processes itself)",
+            )
 
 
 def _check_placeholders(command: tuple[str, ...], space: Space, given: tuple[Config, ...]) -> None:
@@ -373,7 +392,8 @@ _PLAIN_FIELDS: dict[str, tuple[str, Callable[[object, str], object]]] = {
 }
 """Fields read one by one: the user's name, the spec's name, and how to read the value."""
 
-_JOB_FIELDS = ("name", "kind", "command", "function", "space", "given", "over", "minimize", "maximize", "trials")
+_CODE_FIELDS = ("command", "function", "launch")
+_JOB_FIELDS = ("name", "kind", *_CODE_FIELDS, "space", "given", "over", "minimize", "maximize", "trials")
 FIELDS = (*_JOB_FIELDS, *_PLAIN_FIELDS, "machines", "listings")
 
 

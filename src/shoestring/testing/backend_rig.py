@@ -94,9 +94,13 @@ class Rig:
     deadman_s: float = 60.0
     bag: bool = False
     """Jobs of a bag without `max_steps`."""
+    command: tuple[str, ...] = ()
+    """To be launched once, instead of the function."""
 
     @property
     def code(self) -> Code:
+        if self.command:
+            return Code(command=self.command, launch="once")
         return Code(function=f"{user_code.__file__}:{self.function}")
 
     @property
@@ -131,6 +135,14 @@ class ObservedEvents:
         end_by = self.rig.clock.now() + for_s
         self.backend.acquire(RequestLease(lease=lease, offer=OFFER, end_by=end_by, why="test"))
         self.wait_for(LeaseGranted, lambda event: event.lease == lease)
+
+    def rent_together(self, *leases: LeaseId, for_s: float = 6000.0) -> None:
+        """As one allocation."""
+        end_by = self.rig.clock.now() + for_s
+        for lease in leases:
+            self.backend.acquire(RequestLease(lease=lease, offer=OFFER, end_by=end_by, gang=leases[0], why="test"))
+        for lease in leases:
+            self.wait_for(LeaseGranted, lambda event, lease=lease: event.lease == lease)  # type: ignore[misc]
 
     def start(
         self,

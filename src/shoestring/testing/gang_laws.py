@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 from shoestring.kernel.events import CheckpointSaved, JobReported, LeaseEnded, SegmentEnded
 from shoestring.testing.backend_bench import BackendBench
-from shoestring.testing.backend_rig import L0, L1, S0, S1, S2, S3
+from shoestring.testing.backend_rig import L0, L1, S0, S1, S2, S3, ObservedEvents
+
+_COUNTS_ITS_HOSTS = """
+import json, os
+hosts = [host.rpartition(":") for host in os.environ["SHOESTRING_HOSTS"].split(",")]
+lines = open(os.environ["SHOESTRING_HOSTFILE"]).read().split()
+named = [name for name, _, slots in hosts for _ in range(int(slots))]
+found = dict(slots=len(named), same=float(named == lines), ranks=float("RANK" in os.environ))
+print(json.dumps(dict(step=1, loss=0.5, **found)))
+"""
+_LEAVES_A_PROCESS = """
+import json, subprocess, time
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+print(json.dumps(dict(step=1, loss=0.5)), flush=True)
+time.sleep(1000)
+"""
 
 
 class GangLaws(BackendBench):
@@ -117,5 +134,29 @@ class GangLaws(BackendBench):
         ended = observed.wait_for(SegmentEnded)
         assert ended.cause == "halted", ended.detail
         assert observed.seen(CheckpointSaved)[-1].step == ended.step
+        assert not self.left_running(observed)
+        self.finish(observed)
+
+    def launch_once(self, tmp_path: Path, program: str) -> ObservedEvents:
+        """Start a program once on two machines, with a slot on one and two on the other."""
+        rig = replace(self.rig(tmp_path), command=(sys.executable, "-c", program))
+        observed = ObservedEvents(self.make(rig), rig)
+        observed.rent_together(L0, L1)
+        observed.start(until_step=1, shares={L0: 1, L1: 2})
+        return observed
+
+    def test_a_program_that_is_launched_once_knows_all_of_its_machines(self, tmp_path: Path) -> None:
+        observed = self.launch_once(tmp_path, _COUNTS_ITS_HOSTS)
+        ended = observed.end_of(S0)
+        assert ended.cause == "reached", ended.detail
+        assert observed.metrics(S0) == [{"loss": 0.5, "slots": 3.0, "same": 1.0, "ranks": 0.0}]
+        self.finish(observed)
+
+    def test_nothing_of_a_program_that_is_launched_once_outlasts_it(self, tmp_path: Path) -> None:
+        self.needs_separate_process()
+        observed = self.launch_once(tmp_path, _LEAVES_A_PROCESS)
+        observed.wait_for(JobReported)
+        observed.backend.signal(S0, "halt", 20.0)
+        assert observed.end_of(S0).cause in ("halted", "reached")
         assert not self.left_running(observed)
         self.finish(observed)

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -19,7 +19,7 @@ from shoestring.errors import ShoestringError
 from shoestring.kernel.types import Config, SegmentCause
 from shoestring.trial import ReportError, TrialHost
 from shoestring.worker.arguments import ProgramFiles, fill
-from shoestring.worker.containment import SEGMENT, dying_with, kill_all, of_segment
+from shoestring.worker.containment import SEGMENT, ask_to_leave, dying_with, kill_all, of_segment
 from shoestring.worker.process_identity import family
 from shoestring.worker.report import LONGEST_LINE, ReportedSnapshot, ReportedStep, SavedFile, parse_line, value_as_text
 from shoestring.worker.run_function import FunctionOutcome, died_of, never_reported
@@ -52,6 +52,7 @@ class CommandRun:
         log: IO[bytes],
         own_group: bool,
         lock: int | None = None,
+        launched: Callable[[], Collection[int]] | None = None,
     ) -> None:
         self._host = host
         self._files = files
@@ -67,6 +68,8 @@ class CommandRun:
         """Does the program get a process group of its own? In a worker it belongs to the worker's, and ends with it."""
         self._lock = lock
         """The segment's. The program holds it as well: an attempt is not over while it runs."""
+        self._launched = launched
+        """What a program that is launched once has started beside its own descendants; None for all others."""
         self._names: set[str] = set()
         self._warnings: list[str] = []
         self._last_error_line = b""
@@ -224,6 +227,9 @@ class CommandRun:
         """To the program and all it started: a shell script that dies alone would leave its child without the signal.
         Not to a shared group: the other workers of a gang must answer it until it has saved."""
         if program.poll() is not None:
+            return
+        if self._launched is not None:
+            ask_to_leave({*family(program.pid), *self._launched()})
             return
         if self._own_group:
             os.killpg(program.pid, number)

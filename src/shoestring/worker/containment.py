@@ -8,6 +8,9 @@ too. So there are several ways to find what is left, each for the case in which 
     environment  every process of a segment has its folder in SHOESTRING_SEGMENT, unless it cleared its environment
     lock         the segment's lock is passed on to programs, so it is held as long as one of them runs
     cgroup       where this user may make one; see `cgroup`
+
+What a program that is launched once for several machines starts on them, and through a cluster's daemons also on its
+own, does not descend from us: it is found by its environment (`launched`), on each machine by the supervisor there.
 """
 
 from __future__ import annotations
@@ -16,14 +19,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from shoestring.errors import DamagedFile
 from shoestring.worker.process_identity import birth, family
+from shoestring.worker.task import PID, Task, read_json
 
 SEGMENT = "SHOESTRING_SEGMENT"
 """In the environment of all processes of a segment: its folder."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CLIENT = "srun"
+"""It kills its processes when it gets a SIGTERM, and passes none on."""
+_DAEMONS = ("hydra_pmi_proxy", "orted", "prted")
+"""What mpirun starts on each machine. mpirun passes a SIGTERM on to the processes under them; they would end of it."""
 _LOOK_EVERY_S = 0.002
 _DYING_S = 5.0
 
@@ -125,3 +135,49 @@ def _marked() -> Iterator[tuple[int, str]]:
             for variable in variables.split(b"\0"):
                 if variable.startswith(mark):
                     yield int(name), os.fsdecode(variable[len(mark) :])
+
+
+# -- what a program that is launched once has started ------------------------------------------------------------------
+def launched(folder: Path, task: Task) -> set[int]:
+    """What the program of this segment, or of this part of one, has started here beside its supervisor's own
+    descendants."""
+    main = folder.parent if task.first_rank else folder
+    return set(of_segment(main)) - _supervised(main) - {os.getpid()} if task.hosts else set()
+
+
+def ask_to_leave(processes: Collection[int]) -> None:
+    """Send a SIGTERM to those of them that save and stop on it."""
+    for pid in _to_be_asked(processes):
+        with suppress(ProcessLookupError, PermissionError):  # it has just ended
+            os.kill(pid, signal.SIGTERM)
+
+
+def _to_be_asked(processes: Collection[int]) -> list[int]:
+    names = {pid: _name(pid) for pid in processes}
+    under_daemons = {pid for daemon, name in names.items() if name in _DAEMONS for pid in family(daemon)}
+    return [pid for pid, name in names.items() if name != _CLIENT and pid not in under_daemons]
+
+
+def end_launched(folder: Path, task: Task) -> None:
+    """Kill what is `launched` here. Called when the segment is over."""
+    if task.hosts:
+        kill_all(lambda: launched(folder, task))
+
+
+def _supervised(folder: Path) -> set[int]:
+    """The supervisor of the segment and its descendants, if it runs on this machine: it ends those itself."""
+    try:
+        signed_in = read_json(folder / PID, dict[str, object])
+    except (OSError, DamagedFile):
+        return set()
+    pid = signed_in.get("pid")
+    if not isinstance(pid, int) or birth(pid) is None or birth(pid) != signed_in.get("birth"):
+        return set()
+    return set(family(pid))
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""  # it has just ended

@@ -18,7 +18,7 @@ from typing import NoReturn
 import msgspec
 
 from shoestring.worker.cgroup import enter_cgroup
-from shoestring.worker.containment import adopt_orphans, end_children
+from shoestring.worker.containment import adopt_orphans, ask_to_leave, end_children, end_launched, launched
 from shoestring.worker.outbox import Ended, Outbox
 from shoestring.worker.player import rank_folder, run_rank
 from shoestring.worker.ranks import free_port
@@ -46,6 +46,9 @@ class Gang:
         """When the first of them was."""
         self._reporter_ended = False
         """The rank that reports has ended, and has written its end to the outbox if it could."""
+        self._attends = not task.workers
+        """Of a program that rank 0 has launched once for all machines, this one has nothing to start: it waits until
+        the segment is over."""
 
     def start(self) -> None:
         """Called with SIGTERM blocked; each rank unblocks it once its handler is set."""
@@ -59,8 +62,11 @@ class Gang:
         """Signal rank 0 only; the others must answer it until it has saved."""
         if 0 in self._alive:
             os.kill(self._alive[0], signal.SIGTERM)
+        if self._attends:
+            ask_to_leave(launched(self._folder, self._task))
 
     def kill(self) -> None:
+        self._attends = False
         for pid in self._alive.values():
             os.kill(pid, signal.SIGKILL)
 
@@ -68,6 +74,8 @@ class Gang:
         """Is there nothing left to wait for? Rank 0 may close its connections while it is `leaving`: failures of the
         others then wait for its end."""
         self._reap()
+        if self._attends:
+            return False
         if self._reporter_ended or not self._alive:
             return True
         if not self._failed or (leaving and 0 in self._alive):
@@ -120,6 +128,7 @@ class Gang:
             os.set_inheritable(self._lock, True)
             outcome = run_rank(self._task, self._folder, self._outbox, rank, self._lock)
             end_children()  # before its end is known, and the trial may be started elsewhere
+            end_launched(self._folder, self._task)
             # Another rank may have caused rank 0's failure: they are reported together.
             if self._reports_end(rank) and (outcome.cause != "failed" or self._task.workers == 1):
                 wall = self._outbox.now()

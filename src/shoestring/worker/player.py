@@ -11,10 +11,11 @@ from pathlib import Path
 from shoestring.errors import CheckpointMissing
 from shoestring.storage.checkpoints.directory import CheckpointStore, DirectoryStore
 from shoestring.trial import Trial, TrialHost
+from shoestring.worker.containment import launched
 from shoestring.worker.hosts import FollowerHost, WorkerHost
 from shoestring.worker.loading import describe, load_function
 from shoestring.worker.outbox import Outbox, Started, Unsaved
-from shoestring.worker.ranks import rank_variables
+from shoestring.worker.ranks import launch_variables, rank_variables, unreachable
 from shoestring.worker.run_function import FunctionOutcome, run_function
 from shoestring.worker.task import LOG, Task
 
@@ -34,6 +35,8 @@ def run_rank(task: Task, folder: Path, outbox: Outbox, rank: int, lock: int) -> 
         return FunctionOutcome("lost", 0, f"its checkpoint cannot be used: {error}")
     if rank == task.first_rank:
         outbox.write(Started(wall=outbox.now()))
+    if lacking := unreachable(task):
+        return FunctionOutcome("failed", 0 if task.resume_from is None else task.resume_from.step, lacking)
     if task.function is None:
         return _run_command(task, folder, host, checkpoint, rank, lock)
     return _run_function(task, host, checkpoint, rank)
@@ -104,6 +107,7 @@ def _run_command(
             log=log,
             own_group=False,
             lock=lock,
+            launched=(lambda: launched(folder, task)) if task.hosts else None,
         )
         environment = files.environment(
             task.config,
@@ -113,4 +117,5 @@ def _run_command(
             fraction=task.fraction,
             fractions=task.fractions,
         )
+        environment |= {**launch_variables(task.hosts, folder), **task.environment}
         return run.run(task.command or (), Path(task.folder), environment)

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from shoestring.errors import DamagedFile
 from shoestring.worker.cgroup import end_cgroup, make_cgroup
-from shoestring.worker.containment import SEGMENT, adopt_orphans, end_children
+from shoestring.worker.containment import SEGMENT, adopt_orphans, end_children, end_launched
 from shoestring.worker.deadman import SegmentLimits, Verdict
 from shoestring.worker.gang import Gang
 from shoestring.worker.outbox import Ended, GaveBack, Outbox, retrace
@@ -129,6 +129,7 @@ class Supervisor:
         """Kill all that is left, then report how it ended, if user code did not: what follows must not meet it."""
         wall = self._clock.time()
         nothing_left = end_children() if sys.platform == "linux" else False
+        end_launched(self._folder, self._task)
         if self._cgroup is not None:
             end_cgroup(self._cgroup)
         step, ended = retrace(self._folder / OUTBOX)

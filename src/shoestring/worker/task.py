@@ -21,6 +21,15 @@ from shoestring.storage.checkpoints.folder_copy import sync_folder
 TASK, CONTROL, OUTBOX, PID, LOCK, LOG = "task.json", "control.json", "out.jsonl", "pid.json", "lock", "log.txt"
 
 
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine on which a program that is launched once starts its processes, and how many."""
+
+    name: str = "localhost"
+    slots: int
+    job: str = ""
+    """What its provider calls the allocation it belongs to, if it has any: a launcher reaches only one."""
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What to do; written once."""
 
@@ -69,6 +78,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     master_addr: str = "127.0.0.1"
     master_port: int = 0
     """The port of rank 0. 0: any port that is free here, which is enough if all ranks are here."""
+    hosts: tuple[Host, ...] = ()
+    """The command is launched once, by the supervisor with rank 0, and these are its machines. The supervisors of the
+    others start nothing (`workers=0`), and end what the program has started there."""
+    environment: dict[str, str] = {}
+    """More variables for such a program."""
 
     @property
     def last_step(self) -> int | None:

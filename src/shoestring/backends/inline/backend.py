@@ -166,7 +166,10 @@ class InlineBackend:
     def _run_command(self, start: StartSegment, host: InlineHost, checkpoint: Path | None) -> FunctionOutcome:
         from shoestring.worker.arguments import ProgramFiles
         from shoestring.worker.command import CommandRun
+        from shoestring.worker.ranks import launch_variables
+        from shoestring.worker.task import Host
 
+        once = self._site.code.launch == "once"
         files = ProgramFiles(host.scratch)
         files.folder.mkdir(parents=True, exist_ok=True)
         with host.log_path.open("ab") as log:
@@ -181,6 +184,7 @@ class InlineBackend:
                 fractions=start.fractions,
                 log=log,
                 own_group=True,
+                launched=tuple if once else None,
             )
             environment = files.environment(
                 start.config,
@@ -190,6 +194,7 @@ class InlineBackend:
                 fraction=start.fraction,
                 fractions=start.fractions,
             )
+            environment |= launch_variables([Host(slots=start.slots)] if once else [], files.folder)
             return run.run(self._site.code.command or (), self._site.folder, environment)
 
     def _last_step(self, start: StartSegment) -> int | None:

@@ -118,7 +118,12 @@ class RayWorker:
         first = nodes[0]
         if first is None or None in nodes:
             return
-        if len(self._parts) > 1 and not self._parts[0].has_begun:
+        if self._task.hosts and not self._parts[0].has_begun:
+            named = zip(self._task.hosts, nodes, strict=True)
+            hosts = tuple(msgspec.structs.replace(host, name=node.address) for host, node in named if node is not None)
+            self._task = msgspec.structs.replace(self._task, hosts=hosts)
+            write_json(self._folder / TASK, self._task)
+        elif len(self._parts) > 1 and not self._parts[0].has_begun:
             self._task = msgspec.structs.replace(self._task, master_addr=first.address)
             write_json(self._folder / TASK, self._task)
         for part, node in zip(self._parts, nodes, strict=True):

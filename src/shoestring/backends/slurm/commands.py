@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ _JOBS, _NODES = "%i|%T|%N|%S|%k", "%N|%P|%c|%f"
 _FAILED = ("BOOT_FAIL", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT")
 _OVER = ("COMPLETED", "CANCELLED", *_FAILED)
 _SILENT = re.compile(
-    "contact slurm controller|timed out|connect|zero bytes|not responding|temporarily|too busy|protocol authentication",
+    "contact slurm controller|timed out|connect|zero bytes|not responding|temporarily|too busy|try again|"
+    "protocol authentication",
     re.IGNORECASE,
 )
 _LIMITED = re.compile("policy|limit|quota|too many", re.IGNORECASE)
@@ -35,6 +37,15 @@ class SlurmJob(NamedTuple):
     started_at: float | None
     """Wall time at which it got its node: one that has to be resumed costs money from then on."""
     comment: str
+
+    @property
+    def leases(self) -> tuple[str, ...]:
+        """Its comment names them."""
+        return tuple(self.comment.split(","))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return read_host_list(self.node)
 
     @property
     def is_over(self) -> bool:
@@ -52,9 +63,13 @@ class SlurmNode(NamedTuple):
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------
-def submit(script: str, *, name: str, comment: str, folder: str, partition: str | None, features: str = "") -> str:
-    """Submit a job that holds one whole node and that Slurm never requeues. Returns its number."""
-    options = ["--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0"]
+def submit(
+    script: str, *, name: str, comment: str, folder: str, partition: str | None, features: str = "", nodes: int = 1
+) -> str:
+    """Submit a job that holds whole nodes, which it does not lose with one of them, and that Slurm never requeues.
+    Returns its number."""
+    options = ["--parsable", "--no-requeue", f"--nodes={nodes}", "--exclusive", "--mem=0"]
+    options += ["--ntasks=1"] if nodes == 1 else ["--ntasks-per-node=1", "--no-kill"]
     options += [
         f"--job-name={name}",
         f"--comment={comment}",
@@ -74,6 +89,11 @@ def cancel(number: str) -> None:
     except PermanentError as error:
         if "Invalid job id" not in str(error):
             raise
+
+
+def shrink(number: str, nodes: Sequence[str]) -> None:
+    """Give back all nodes of a running job but these. Slurm refuses for the node that runs its script."""
+    _call("scontrol", "update", f"jobid={number}", f"nodelist={','.join(nodes)}")
 
 
 def power_down(node: str) -> None:
@@ -123,6 +143,26 @@ def _wall(moment: str) -> float | None:
         return datetime.fromisoformat(moment).timestamp()
     except ValueError:
         return None
+
+
+def read_host_list(text: str) -> tuple[str, ...]:
+    """Slurm's short form of a list of nodes, `s[0-2,7],c1`, in full."""
+    found: list[str] = []
+    for word in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        names = [""]
+        for plain, numbers in re.findall(r"([^\[]+)|\[([^\]]*)\]", word):
+            names = [name + part for name in names for part in ([plain] if plain else _numbers(numbers))]
+        found += names
+    return tuple(found)
+
+
+def _numbers(text: str) -> list[str]:
+    """`08-11,20`: with the leading zeros of the first."""
+    found: list[str] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += [str(number).zfill(len(first)) for number in range(int(first), int(last or first) + 1)]
+    return found
 
 
 def read_nodes(text: str) -> list[SlurmNode]:

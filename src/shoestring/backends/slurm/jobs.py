@@ -1,4 +1,6 @@
-"""SlurmJobs: the Slurm jobs that hold the nodes of a run's leases, one each: submitted, watched and cancelled.
+"""SlurmJobs: the Slurm jobs that hold the nodes of a run's leases: submitted, watched and cancelled.
+
+A job holds the node of one lease, or those of all leases of a gang whose program is launched once (`gang_job`).
 
 The script of a job is our host. `squeue` runs every few seconds, and at once when a callback arrives in the run's
 folder (`docs/slurm.md`): a callback may be lost, come twice or be wrong, so it is only a hint to query Slurm. Queries
@@ -7,8 +9,8 @@ and cancellations run in a thread of their own: the controller must not wait for
 Workers are processes of the script and not job steps of their own (`srun`): a step needs slurmctld to start, and after
 a crash of slurmctld an idle node may count as busy for minutes. Nothing waits for Slurm while a lease lasts.
 
-Jobs have the mark of the run in their name and the lease in their comment. A job with our mark that belongs to no open
-lease is cancelled, also one of an earlier controller: no job of a killed controller keeps running unnoticed.
+Jobs have the mark of the run in their name and their leases in their comment. A job with our mark that belongs to no
+open lease is cancelled, also one of an earlier controller: no job of a killed controller keeps running unnoticed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import shlex
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +34,7 @@ from shoestring.backends.folder_post import FolderPost
 from shoestring.backends.lease_record import LeaseRecord
 from shoestring.backends.machines import MachineEnd
 from shoestring.backends.slurm import commands as slurm
+from shoestring.backends.slurm import gang_job
 from shoestring.errors import BackendError, PermanentError
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.worker.task import LOG, read_json, write_json
@@ -42,11 +45,13 @@ _LAST_QUERIES_EVERY_S = 0.3
 _CLOSE_TIMEOUT_S = 20.0
 _START_TIMEOUT_S = 10.0
 """Until then a lease waits for Slurm to say since when its job has its node; then it counts from when it signed in."""
-_FORGOTTEN = "forgotten"
+_FORGOTTEN, _REMOVED = "forgotten", "removed"
 
 
 class _SubmittedJob(msgspec.Struct, frozen=True):
     job: str
+    leases: tuple[str, ...] = ()
+    """All that share it."""
 
 
 class _View(NamedTuple):
@@ -85,9 +90,10 @@ class SlurmJobs:
         self._query: Future[_View] | None = None
         self._submitted: dict[LeaseId, tuple[str, int]] = {}
         """Lease -> its job, and the number of the last query that may have been too early to list it."""
-        self._releasing: dict[str, LeaseId] = {}
-        """Jobs of released leases, until they are cancelled."""
-        self._cancelling: dict[str, Future[None]] = {}
+        self._releasing: dict[LeaseId, str] = {}
+        """Released leases and their jobs, until those are cancelled or have given their nodes back."""
+        self._cancelling: dict[tuple[str, LeaseId | None], Future[None]] = {}
+        """A job as a whole, or the node of one lease."""
         self._start_unknown: dict[LeaseId, float] = {}
         """Leases whose host has signed in, and since when Slurm has not said when their jobs started."""
         self._may_power_down = True
@@ -95,24 +101,31 @@ class SlurmJobs:
 
     # -- orders --------------------------------------------------------------------------------------------------------
     def rent(self, record: LeaseRecord, *, again: bool) -> None:
-        lease = record.request.lease
-        if self.job(lease) is None and again:
+        self.rent_together([record], again=again)
+
+    def rent_together(self, records: Sequence[LeaseRecord], *, again: bool) -> None:
+        """One job with a node for each."""
+        leases = [record.request.lease for record in records]
+        if again and any(self.job(lease) is None for lease in leases):
             for job in slurm.jobs(self.name):
-                if job.comment == lease and not job.is_over:
-                    self._adopt(lease, job.number)
-        if self.job(lease) is not None:
+                for lease in job.leases if not job.is_over else ():
+                    if lease in leases and self.job(LeaseId(lease)) is None:
+                        self._adopt(LeaseId(lease), job)
+        leases = [lease for lease in leases if self.job(lease) is None]
+        if not leases:
             return
-        folder = str(self._post.folder(lease))
-        host = shlex.join([sys.executable, "-P", "-m", "shoestring.host", folder])
+        folders = [self._post.folder(lease) for lease in leases]
         number = slurm.submit(
-            f'#!/bin/sh\nexec {host} "$SLURM_JOB_ID" "$SLURMD_NODENAME"\n',
+            _script_of(folders[0]) if len(folders) == 1 else gang_job.script_of(folders),
             name=self.name,
-            comment=lease,
-            folder=folder,
-            partition=self._partition_of(record.request.offer),
-            features=self._features_of(record.request.offer),
+            comment=",".join(leases),
+            folder=str(folders[0]),
+            partition=self._partition_of(records[0].request.offer),
+            features=self._features_of(records[0].request.offer),
+            nodes=len(folders),
         )
-        self._adopt(lease, number)
+        for lease in leases:
+            self._adopt(lease, slurm.SlurmJob(number, "PENDING", "", None, ",".join(leases)))
 
     def _partition_of(self, offer: Offer) -> str | None:
         label = self._labels.get(offer)
@@ -126,32 +139,65 @@ class SlurmJobs:
         return "&".join(word for word in (offer.machine, offer.zone, kind) if word in self._features)
 
     def end(self, lease: LeaseId) -> None:
-        """Cancel the job; and suspend its node, where Slurm resumes and suspends nodes: it may cost money."""
+        """Cancel the job; and suspend its node, where Slurm resumes and suspends nodes: it may cost money. A job with
+        other leases only gives the node back."""
         number = self.job(lease)
         if number is not None:
-            self._releasing[number] = lease
-            self._end(number)
+            self._releasing[lease] = number
+            self._end(number, lease)
 
-    def _end(self, number: str) -> None:
+    def _end(self, number: str, lease: LeaseId | None) -> None:
         """In the other thread; and again after the next query, until it has succeeded."""
-        if number not in self._cancelling or self._cancelling[number].done():
-            lease = self._releasing.get(number)
+        ending = self._cancelling.get((number, lease))
+        if ending is None or ending.done():
             known = lease is None or self._end_state(lease, number) != _FORGOTTEN
-            self._cancelling[number] = self._thread.submit(self._cancel, number, lease, cancel=known)
+            listed = self._view.jobs.get(number)
+            self._cancelling[number, lease] = self._thread.submit(self._cancel, number, lease, listed, known=known)
 
-    def _cancel(self, number: str, lease: LeaseId | None, *, cancel: bool) -> None:
-        if cancel:
-            slurm.cancel(number)
+    def _cancel(self, number: str, lease: LeaseId | None, listed: slurm.SlurmJob | None, *, known: bool) -> None:
         if lease is None:
+            slurm.cancel(number)
             return
-        signed = self._post.signed(lease)
+        signed, others = self._post.signed(lease), self._others(lease)
+        if not others:
+            if known:
+                slurm.cancel(number)
+        elif known and not self._give_back(lease, listed, others):
+            return  # after the next query
         if signed is not None and self._may_power_down and slurm.is_cloud(signed.node):
             try:
                 slurm.power_down(signed.node)
             except PermanentError:
                 self._may_power_down = False  # for operators only: Slurm suspends the node after SuspendTime
         (self._post.folder(lease) / _JOB).unlink(missing_ok=True)
-        self._releasing.pop(number, None)
+        self._releasing.pop(lease, None)
+
+    def _others(self, lease: LeaseId) -> list[LeaseId]:
+        """Leases that share its job and are not released."""
+        try:
+            together = read_json(self._post.folder(lease) / _JOB, _SubmittedJob).leases
+        except FileNotFoundError:
+            return []
+        held = [LeaseId(other) for other in together if (self._post.folder(LeaseId(other)) / _JOB).exists()]
+        return [other for other in held if other != lease and other not in self._releasing]
+
+    def _give_back(self, lease: LeaseId, listed: slurm.SlurmJob | None, others: Collection[LeaseId]) -> bool:
+        """Remove the node of a lease from its job, which the others keep; False if that is not possible yet. The node
+        that runs the script of the job, the first of its list, cannot be removed: it stays until the last lease ends.
+        """
+        hosts = [self._post.signed(other) for other in (lease, *others)]
+        if listed is None or listed.state != "RUNNING" or None in hosts:
+            return False
+        first, released, *held = [listed.nodes[0], *(host.node for host in hosts if host is not None)]
+        if released not in listed.nodes:
+            return True
+        for kept in (held, [first, *held]):
+            try:
+                slurm.shrink(listed.number, sorted({*kept} & {*listed.nodes}))
+            except PermanentError:
+                continue
+            return True
+        return released == first
 
     # -- queries -------------------------------------------------------------------------------------------------------
     def job(self, lease: LeaseId) -> str | None:
@@ -171,7 +217,7 @@ class SlurmJobs:
         if not self._labels:
             return signed_wall
         job = self._view.jobs.get(self.job(lease) or "")
-        if job is not None and job.comment == lease and job.started_at is not None:
+        if job is not None and lease in job.leases and job.started_at is not None:
             return min(signed_wall, job.started_at)
         since = self._start_unknown.setdefault(lease, time.monotonic())
         if time.monotonic() - since > _START_TIMEOUT_S:
@@ -188,16 +234,23 @@ class SlurmJobs:
         """The state of a job that is over; None if it is not. A slurmctld restored from an older state has forgotten
         some jobs, and assigns their numbers again."""
         job = self._view.jobs.get(number)
-        if job is not None and job.comment == lease:
+        if job is not None and lease in job.leases:
+            if len(job.leases) > 1 and self._has_lost(job, lease):
+                return _REMOVED
             return job.state if job.is_over else None
         return _FORGOTTEN if self._view.number > self._submitted.get(lease, ("", 0))[1] else None
+
+    def _has_lost(self, job: slurm.SlurmJob, lease: LeaseId) -> bool:
+        """Has Slurm removed the failed node of this lease from a job that goes on without it?"""
+        signed = self._post.signed(lease)
+        return job.state == "RUNNING" and signed is not None and signed.node not in job.nodes
 
     def _observed(self, folder: Path, state: str) -> MachineEnd:
         if state in ("FAILED", "OUT_OF_MEMORY", "COMPLETED"):
             line = _last_line(folder / LOG)
             return MachineEnd("lost", f"its host process died ({state}){f': {line}' if line else ''}", line)
-        ended = f"Slurm ended its job ({state})"
-        return MachineEnd("revoked", "Slurm no longer knows its job" if state == _FORGOTTEN else ended)
+        words = {_FORGOTTEN: "Slurm no longer knows its job", _REMOVED: "its node failed, and left the job of its gang"}
+        return MachineEnd("revoked", words.get(state, f"Slurm ended its job ({state})"))
 
     # -- watching ------------------------------------------------------------------------------------------------------
     def update(self, open_leases: Collection[LeaseId]) -> bool:
@@ -225,22 +278,23 @@ class SlurmJobs:
     def _adopt_and_cancel(self, open_leases: Collection[LeaseId]) -> None:
         listed = self._view.jobs.values()
         for job in listed:
-            lease = LeaseId(job.comment)
-            if not job.is_over and lease in open_leases and self.job(lease) is None:
-                self._adopt(lease, job.number)
+            for lease in map(LeaseId, job.leases):
+                if not job.is_over and lease in open_leases and self.job(lease) is None:
+                    self._adopt(lease, job)
         kept = {self.job(lease) for lease in open_leases}
         for job in listed:
             if not job.is_over and job.number not in kept:
-                self._end(job.number)
-        for number in [number for number, ending in self._cancelling.items() if ending.done()]:
-            if number in self._releasing:
-                self._end(number)
-            elif number not in self._view.jobs or self._view.jobs[number].is_over:
-                del self._cancelling[number]
+                self._end(job.number, None)
+        for key in [key for key, ending in self._cancelling.items() if ending.done()]:
+            number, released = key
+            if released in self._releasing:
+                self._end(number, released)
+            elif number in kept or number not in self._view.jobs or self._view.jobs[number].is_over:
+                del self._cancelling[key]
 
-    def _adopt(self, lease: LeaseId, number: str) -> None:
-        write_json(self._post.folder(lease) / _JOB, _SubmittedJob(number))
-        self._submitted[lease] = number, self._queries
+    def _adopt(self, lease: LeaseId, job: slurm.SlurmJob) -> None:
+        write_json(self._post.folder(lease) / _JOB, _SubmittedJob(job.number, job.leases))
+        self._submitted[lease] = job.number, self._queries
 
     def close(self, *, leased: bool) -> None:
         """Jobs keep running while their prepaid time lasts. Without open leases, wait until no job is left."""
@@ -250,6 +304,11 @@ class SlurmJobs:
             self.update(())
             time.sleep(0.05)
         self._thread.shutdown(wait=True)
+
+
+def _script_of(folder: Path) -> str:
+    host = shlex.join([sys.executable, "-P", "-m", "shoestring.host", str(folder)])
+    return f'#!/bin/sh\nexec {host} "$SLURM_JOB_ID" "$SLURMD_NODENAME"\n'
 
 
 def _query_jobs(name: str, number: int) -> _View:

@@ -52,13 +52,14 @@ class SlurmPlace:
         from shoestring.backends.hosted_worker import HostedWorkers
         from shoestring.backends.on_market import on_market
         from shoestring.backends.processes import ProcessBackend
+        from shoestring.backends.slurm.gang_job import variables_of
         from shoestring.backends.slurm.jobs import SlurmJobs
 
         post = FolderPost(site)
         jobs = SlurmJobs(site.run_dir, post, address, _features(_nodes(address)), market.labels)
         # Slurm decides when a lease starts: it waits in the queue, or for its node to be resumed.
         machines = on_market(HostedMachines(jobs, post, site.clock), market, site, grants=False)
-        return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post), market)
+        return ProcessBackend(site, machines, HostedWorkers(site.run_dir, post, variables_of), market)
 
 
 def _features(nodes: Iterable[slurm.SlurmNode]) -> frozenset[str]:

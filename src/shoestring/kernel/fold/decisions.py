@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from shoestring.errors import IllegalDecision
 from shoestring.kernel import decisions as d
 from shoestring.kernel.fold.old_endings import reason_of
@@ -105,6 +107,7 @@ def _request_lease(state: RunState, decision: d.RequestLease) -> None:
         end_by=decision.end_by,
         max_usd_per_hour=decision.max_usd_per_hour,
         reserve_usd=decision.reserve_usd,
+        gang=None if decision.gang is msgspec.UNSET else decision.gang,
     )
     state.pending[decision.lease] = None
     state.last_lease_at = state.now

@@ -97,6 +97,10 @@ def _lease_ended(state: RunState, event: e.LeaseEnded) -> None:
         state.revocations += 1
         limit_s = state.listings[lease.offer].max_life_s
         account.at_limit += limit_s is not None and seconds >= limit_s - 1.0
+        if lease.gang is not None:
+            for other in state.leases.values():
+                if other.gang == lease.gang:
+                    other.lost.append(lease.id)
     if lease.granted_at is not None and not lease.ran:
         account.unused += 1
         if event.cause in ("revoked", "lost"):

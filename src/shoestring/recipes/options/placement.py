@@ -88,6 +88,12 @@ def pinning(spec: RunSpec, *, only_on_demand: bool = False) -> tuple[Pinning, ..
     roles = spec.space.roles
     if not roles:
         return ()
+    if "count" in roles and spec.code.launch == "once":
+        raise SpecError(
+            f"launch='once' needs machines that are rented together for one job, and those that space.{roles['count']} "
+            "counts are taken one by one",
+            hint="use recipe='scispot' with options.gangs, e.g. gangs: 2",
+        )
     from shoestring.policies.placement.pinning import Pinning
 
     spot = spec.space.params.get(roles.get("spot", ""))

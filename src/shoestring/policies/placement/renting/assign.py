@@ -11,6 +11,7 @@ from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Job, Lease
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.allocations import rest_of
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.packing import Packing, is_gang, packing_for
 
@@ -65,6 +66,8 @@ def start_on(state: RunView, job: Job, packing: Packing) -> d.StartSegment:
     where = f"on {state.leases[packing.leases[0]].offer}"
     if len(packing.leases) > 1:
         where = f"{job.slots} slots on {len(packing.leases)} machines: {where[3:]} and others in its zone"
+    if rest := rest_of(state.leases[packing.leases[0]]):
+        where = f"{where}, {rest}"
     return d.StartSegment(
         segment=state.next_segment(),
         job=job.id,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import Offer
 from shoestring.kernel.view import RunView
 from shoestring.market.billing import new_lease_usd
+from shoestring.policies.placement.renting.allocations import launched_once
 from shoestring.policies.placement.renting.assign import request
 from shoestring.policies.placement.renting.facts import (
     Bid,
@@ -51,12 +53,14 @@ def payable_s(state: RunView, offer: Offer, machines: int, bid: Bid = no_maximum
 def rent_together(
     state: RunView, offer: Offer, machines: int, held_s: float, why: str, bid: Bid = no_maximum
 ) -> Generator[d.Decision, None, bool]:
-    """False if `max_machines` does not allow all of them, or the guard refuses one."""
+    """False if `max_machines` does not allow all of them, or the guard refuses one. For programs that are launched once
+    they are one allocation."""
     if room(state) < machines:
         return False
     refusals, most = state.refusals, bid(state, offer)
+    gang = state.next_lease() if machines > 1 and launched_once(state) else UNSET
     for _ in range(machines):
-        yield replace(request(state, offer, why, most), end_by=state.now + held_s)
+        yield replace(request(state, offer, why, most), end_by=state.now + held_s, gang=gang)
         if state.refusals > refusals:
             return False
     return True

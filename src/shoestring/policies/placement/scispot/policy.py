@@ -16,10 +16,11 @@ from shoestring.kernel import events as e
 from shoestring.kernel.policy import Waker
 from shoestring.kernel.records import Lease
 from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.allocations import launched_once, release_rests, rest_of
 from shoestring.policies.placement.renting.assign import IDLE, PLACEMENT_WAKERS, moves_under_way, start_waiting_jobs
 from shoestring.policies.placement.renting.least_time import has_time
 from shoestring.policies.placement.renting.rent import rent_missing
-from shoestring.policies.placement.scispot.candidates import candidates, places
+from shoestring.policies.placement.scispot.candidates import candidates, chosen_place, places
 from shoestring.policies.placement.scispot.ranking import MORE_EXPENSIVE, ranked, times_cheapest, too_slow
 from shoestring.policies.placement.scispot.reuse import job_here_usd, reuse_here_s, spare_here_s
 from shoestring.policies.placement.scispot.supply import provide
@@ -44,6 +45,8 @@ class SciSpot:
             return
         yield from self._release_unfit(state)
         if _places_chosen(state):
+            if launched_once(state):
+                yield from release_rests(state, _sizes(state))
             yield from provide(state)
         else:
             yield from start_waiting_jobs(state)
@@ -91,6 +94,7 @@ class SciSpot:
             due_at = _idle_since(state, lease) + spare_s
             if due_at <= state.now:
                 why = "idle: no work is left for it" if over else "as a spare it would cost more than it saves"
+                why = f"{rest}: {why}" if (rest := rest_of(lease)) else why
                 yield d.ReleaseLease(lease=lease.id, why=why)
             elif f"{IDLE}{lease.id}" not in state.timers:
                 why = f"kept for {show_duration(spare_s)} as a spare, for a job whose machine is preempted"
@@ -103,6 +107,12 @@ def _places_chosen(state: RunView) -> bool:
     if not state.waiting or state.spec.space.roles:
         return False
     return state.jobs[next(iter(state.waiting))].offer is not None
+
+
+def _sizes(state: RunView) -> set[int]:
+    """On how many machines each of the waiting jobs runs."""
+    found = (chosen_place(state, state.jobs[job_id]) for job_id in state.waiting)
+    return {place.count for place in found if place is not None}
 
 
 def _used(lease: Lease) -> bool:

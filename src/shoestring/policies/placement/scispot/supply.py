@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from shoestring.kernel import decisions as d
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.kernel.view import RunView
+from shoestring.policies.placement.renting.allocations import allocation_of, launched_once
 from shoestring.policies.placement.renting.assign import RETRY, start_on
 from shoestring.policies.placement.renting.breaker import renting_stopped
 from shoestring.policies.placement.renting.facts import free_usd, setbacks_of, try_again
@@ -29,6 +30,8 @@ class Supply:
 
     worker: int
     _free: dict[Offer, dict[LeaseId, int]] = field(default_factory=dict)
+    _allocations: dict[LeaseId, tuple[LeaseId, ...]] = field(default_factory=dict)
+    """Of programs that are launched once: the whole allocation of each lease."""
 
     @staticmethod
     def of(state: RunView) -> Supply:
@@ -43,6 +46,8 @@ class Supply:
         slots = lease.free_slots // self.worker * self.worker
         if slots and (lease.granted_at is None or has_time(state, lease)):
             self._free.setdefault(lease.offer, {})[lease_id] = slots
+            if launched_once(state):
+                self._allocations[lease_id] = allocation_of(state, lease)
 
     @property
     def is_used_up(self) -> bool:
@@ -78,11 +83,14 @@ class Supply:
         return found
 
     def _fitting(self, place: Place) -> tuple[LeaseId, ...]:
-        """Whole machines for a gang; for a single job, the first with room."""
+        """Whole machines for a gang; for a single job, the first with room. All or nothing of an allocation."""
         free = self._free.get(place.listing.offer, {})
         each = place.slots // place.count
         fitting = [lease for lease in free if (free[lease] == each if place.count > 1 else free[lease] >= each)]
-        return tuple(fitting[: place.count])
+        if not self._allocations:
+            return tuple(fitting[: place.count])
+        whole = (leases for lease in fitting if set(leases := self._allocations[lease]) <= {*fitting})
+        return next((leases for leases in whole if len(leases) == place.count), ())
 
 
 def provide(state: RunView) -> Iterator[d.Decision]:
