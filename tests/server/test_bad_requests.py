@@ -14,6 +14,7 @@ from shoestring.testing.slowness import PATIENCE_S
 from tests.server.serving import Serving
 
 GOOD = {"name": "good", "command": "true", "over": {"x": [1]}}
+PRICED_BY_A_COMMAND = {"label": "x", "spot": True, "price_command": "id", "list_usd_per_hour": 1}
 
 
 def post(shared: Serving, spec: object, **more: object) -> tuple[int, dict[str, str]]:
@@ -64,7 +65,7 @@ def test_invalid_bodies_are_refused(shared: Serving, body: bytes) -> None:
         ({**GOOD, "recipe": "bake"}, "bake"),
         ({**GOOD, "budget": "lots"}, "budget"),
         ({**GOOD, "market": "/etc/passwd"}, "market|prices|passwd"),
-        ({**GOOD, "market": {"nodes": [{"label": "x", "spot": True, "price_command": "id"}]}}, "runs no price_command"),
+        ({**GOOD, "market": {"nodes": [PRICED_BY_A_COMMAND]}}, "runs no price_command"),
         ({**GOOD, "over": {"x": list(range(1000)), "y": list(range(1000))}}, "more than 100,000 jobs"),
         ({**GOOD, "command": "true; touch pwned"}, "no program|without a shell"),
         ({**GOOD, "command": "true && touch pwned"}, "without a shell"),

@@ -23,6 +23,7 @@ from shoestring.server.limits import MAX_JOBS
 from shoestring.server.schemas import Mode, Submit, fields_of
 from shoestring.specs.build import kind_of
 from shoestring.specs.job_table import with_table
+from shoestring.specs.market import make_market
 from shoestring.specs.request import RunRequest
 from shoestring.worker.task import read_json, write_json
 
@@ -55,8 +56,8 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     if isinstance(market, Mapping) and isinstance(prices := market.get("prices"), str):
         spec["market"] = {**market, "prices": os.path.join(folder, prices)}
     if isinstance(market, Mapping) and "nodes" in market:
-        _refuse_price_commands(market["nodes"])
         spec["market"] = {**market, "folder": str(folder)}
+    _refuse_price_commands(spec.get("market"))
     kind, fields = _split(spec)
     request = RunRequest.resolve(None, fields, kind=kind, source=_SOURCE, runs_code=body.mode == "run", folder=folder)
     spec["name"] = request.spec.name
@@ -64,13 +65,12 @@ def checked(body: Submit, folder: Path, store: Path) -> tuple[RunFolder, Submiss
     return place, Submission(spec=spec, mode=body.mode, folder=str(folder), submitted_at=time.time())
 
 
-def _refuse_price_commands(nodes: object) -> None:
+def _refuse_price_commands(market: object) -> None:
     """They would run in the service itself, while a submission is checked."""
-    for node in nodes if isinstance(nodes, list) else ():
-        if isinstance(node, Mapping) and "price_command" in node:
-            raise SpecError(
-                "market: a service runs no price_command", hint="let the command write a price file, and give `prices`"
-            )
+    if any(node.price_command for node in make_market(market).nodes):
+        raise SpecError(
+            "market: a service runs no price_command", hint="let the command write a price file, and give `prices`"
+        )
 
 
 def save_submission(folder: RunFolder, submission: Submission) -> None:
