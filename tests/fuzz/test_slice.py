@@ -28,7 +28,7 @@ def test_uniform_progress_does_not_look_every_minute_of_a_long_wait(seed: int) -
     assert study(seed).findings == []
 
 
-@pytest.mark.parametrize("seed", [767, 1204, 2431])
+@pytest.mark.parametrize("seed", [767, 1204, 2431, 6577])
 def test_no_trial_is_moved_again_and_again_without_a_step(seed: int) -> None:
     assert study(seed).findings == []
 
@@ -36,6 +36,10 @@ def test_no_trial_is_moved_again_and_again_without_a_step(seed: int) -> None:
 def test_a_search_that_was_resumed_ranks_trials_as_one_that_ran_through() -> None:
     """hypersched: leaders that were resting on a rung have left it."""
     assert study(2961).findings == []
+
+
+def test_slack_measures_trials_that_name_several_small_machines() -> None:
+    assert study(6822).findings == []
 
 
 def test_machines_are_not_given_back_for_on_demand_ones_that_the_budget_does_not_pay() -> None:

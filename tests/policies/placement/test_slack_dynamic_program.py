@@ -123,3 +123,13 @@ def test_carrying_the_checkpoint_counts() -> None:
 
 def test_how_far_ahead_it_looks() -> None:
     assert [horizon_h(hours * HOUR) for hours in (0.1, 3.0, 48.0)] == [0.25, 3.0, 12.0]
+
+
+@pytest.mark.parametrize("save_s", [5.0, 20 * 24 * HOUR])
+def test_a_table_for_months_is_no_larger_than_for_weeks_and_knows_what_slack_is_for(save_s: float) -> None:
+    month = 30 * 24 * HOUR
+    switching = replace(SWITCHING, save_s=save_s)
+    table = solve(TERMS, switching, 3 * month, 5 * month)
+    assert table.young.size < 520 * 1020
+    on_spot, too_late = (table.at(table.young, 2 * month, slack_s) for slack_s in (5 * month, 0.0))
+    assert on_spot < 0.6 * too_late, "with months of slack, work is done on spot machines"

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LEAST_GRID_S, MOST_GRID_S = 120.0, 600.0
 MOST_ROWS, MOST_ROW_S = 100, 1800.0
 """Work needs a coarser grid than slack: values change almost linearly with it."""
+MOST_COLUMNS, MOST_ROWS_EVER = 1008, 500
+"""Who has a week of slack decides as one who has two, if set-ups and saves take hours at most; and work of months needs
+no row for each half hour. Without these, each table of a study of months would take seconds and a hundred megabytes."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,10 @@ def solve(terms: SlackMarket, switching: Switching, work_s: float, slack_s: floa
     """All values up to this much work and slack. A day's job takes some milliseconds."""
     import numpy as np
 
-    step = slack_grid_s(slack_s)
-    work_step = max(step, min(MOST_ROW_S, work_s / MOST_ROWS))
+    used_up_s = switching.line_s + switching.setup_s + switching.restore_s + switching.save_s
+    slack_s = min(slack_s, max(MOST_COLUMNS * MOST_GRID_S, 4 * used_up_s))
+    step = max(slack_grid_s(slack_s), slack_s / MOST_COLUMNS)
+    work_step = max(step, min(MOST_ROW_S, work_s / MOST_ROWS), work_s / MOST_ROWS_EVER)
     rows, columns = int(work_s / work_step) + 2, int(max(slack_s, 0.0) / step) + 2
     hours, setup_h, restore_h = work_step / 3600, switching.setup_s / 3600, switching.restore_s / 3600
     spot_usd, on_demand_usd = terms.spot_usd_per_hour, terms.on_demand_usd_per_hour

@@ -124,7 +124,10 @@ def _slower(context: SlackContext, job: Job, trial_slack: TrialSlack, lease: Lea
 
 def leaves_for_queue(context: SlackContext, job: Job, lease: Lease) -> bool:
     """Where no more machines may be rented, and slack is short: is it better to leave a spot machine, for the sake of
-    the trials behind, than to stay until it is preempted?"""
+    the trials behind, than to stay until it is preempted? Not if a gang is behind: it takes none of the machines that
+    are left one by one, and a trial that left one would be the next to start there."""
+    if any(context.state.jobs[waits].slots > context.state.largest_slots for waits in context.state.waiting):
+        return False
     trial_slack = slack_of(context, job)
     if trial_slack is None or not trial_slack.behind.starts or not trial_slack.whole_queue:
         return False

@@ -119,10 +119,17 @@ def _on_demand(state: RunView, job: Job) -> list[tuple[Listing, Ranked]]:
         found: dict[str, tuple[Listing, Ranked]] = {}
         for offer, why in on_demand_offers(state):
             listing = state.listings[offer]
-            if job.offer in (None, offer) and listing.slots >= min(job.slots, state.largest_slots):
+            if _fits(state, job, listing):
                 found.setdefault(offer.machine, (listing, []))[1].append((offer, why))
         for offer, listing in () if found else sorted(state.listings.items()):
-            if job.offer in (None, offer) and listing.slots >= min(job.slots, state.largest_slots):
+            if _fits(state, job, listing):
                 found.setdefault(offer.machine, (listing, []))
         types[key] = list(found.values())
     return types[key]
+
+
+def _fits(state: RunView, job: Job, listing: Listing) -> bool:
+    """A trial that names its machines runs on several of them if one is too small, whatever others there are."""
+    if job.offer is not None:
+        return job.offer == listing.offer
+    return listing.slots >= min(job.slots, state.largest_slots)
