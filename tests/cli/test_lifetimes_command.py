@@ -58,10 +58,10 @@ def test_a_higher_hazard_gives_a_shorter_mean_lifetime(prompt: Prompt, model: st
 def test_plots_are_written(prompt: Prompt, lifetimes: str, model: str) -> None:
     shown = prompt("lifetimes", "show", model, "--data", lifetimes, "--plot", "kinds.svg")
     assert "wrote the plot to kinds.svg" in shown.output
-    # all machines, two types, a zone and two times of day, each as counted and as fitted
-    assert len(ET.fromstring((prompt.folder / "kinds.svg").read_text()).findall(PATH)) == 12
+    # all machines, two types, a zone, two times of day and of the week, each as counted and as fitted
+    assert len(ET.fromstring((prompt.folder / "kinds.svg").read_text()).findall(PATH)) == 16
     prompt("lifetimes", "show", model, "--plot", "fitted.svg")
-    assert len(ET.fromstring((prompt.folder / "fitted.svg").read_text()).findall(PATH)) == 6
+    assert len(ET.fromstring((prompt.folder / "fitted.svg").read_text()).findall(PATH)) == 8
     judged = prompt(
         "lifetimes", "eval", lifetimes, "--models", "weibull_atom,uniform", "--folds", "2", "--plot", "m.svg"
     )

@@ -22,7 +22,9 @@ def pending(*events: e.Event, asked: tuple[str, ...] = ("l0", "l1")) -> PendingO
 def test_a_lease_was_granted_when_its_event_says_and_only_while_it_is_open() -> None:
     found = pending(e.LeaseGranted(at=40.0, lease="l0"), e.LeaseGranted(at=70.0, lease="l1"))
     assert found.granted_at == {"l0": 40.0, "l1": 70.0}
-    over = pending(e.LeaseGranted(at=40.0, lease="l0"), e.LeaseEnded(at=90.0, lease="l0", cause="revoked"))
+    over = pending(
+        e.LeaseGranted(at=40.0, lease="l0"), e.LeaseEnded(at=90.0, lease="l0", cause="revoked", charged_usd=0.1)
+    )
     assert over.granted_at == {}
     assert list(over.leases) == ["l1"]
 
