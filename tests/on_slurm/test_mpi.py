@@ -161,7 +161,7 @@ def test_leases_that_share_a_job_are_given_back_one_by_one(gang, slurm):
     assert nodes_held(slurm) == 3
     gang.backend.release(L1)
     assert gang.wait_for(LeaseEnded).lease == L1
-    wait_until(lambda: gang.poll() or nodes_held(slurm) == 2, "its node is not given back")
+    wait_until(lambda: gang.poll() or nodes_held(slurm) == 2, "its node is not given back", PATIENCE_S)
     assert list(gang.backend.inventory()) == [L0, "l2"]
 
 
@@ -169,7 +169,7 @@ def test_leases_that_share_a_job_are_given_back_one_by_one(gang, slurm):
 def test_the_node_of_the_script_stays_in_the_job_until_its_last_lease_ends(gang, slurm, released, left):
     for lease in released:
         gang.backend.release(lease)
-    wait_until(lambda: gang.poll() or nodes_held(slurm) == left, "a node is not given back")
+    wait_until(lambda: gang.poll() or nodes_held(slurm) == left, "a node is not given back", PATIENCE_S)
     assert len(list(gang.backend.inventory())) == 1
 
 
