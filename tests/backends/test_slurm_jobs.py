@@ -110,7 +110,7 @@ def test_a_reused_job_number_is_another_job(jobs):
     look(jobs, L7, LeaseId("l8"))
     assert jobs.ended(L7).why == "Slurm no longer knows its job"
     jobs.end(L7)
-    jobs._cancelling["12"].result()
+    jobs._cancelling["12", L7].result()
     assert cancelled(jobs) == [], "it is another lease's job now"
 
 
@@ -132,7 +132,7 @@ def test_of_two_jobs_for_a_lease_the_one_that_signed_in_is_kept(jobs):
     signs_in(jobs, job="13")
     shows(jobs, "12|PENDING||N/A|l7", "13|RUNNING|s0|N/A|l7")
     look(jobs, L7)
-    jobs._cancelling["12"].result()
+    jobs._cancelling["12", None].result()
     assert (jobs.job(L7), cancelled(jobs)) == ("13", ["12"])
 
 
