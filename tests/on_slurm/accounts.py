@@ -41,6 +41,7 @@ DATABASE_USER = (
 
 
 class AccountedJob(NamedTuple):
+    name: str
     comment: str
     nodes: str
     state: str
@@ -94,14 +95,14 @@ class Accounts:
 
     def jobs(self, environment: dict[str, str]) -> list[AccountedJob]:
         """Every job there ever was that has ended."""
-        fields = "Comment,NodeList,State,Start,End"
+        fields = "JobName%100,Comment%100,NodeList%100,State,Start,End"
         words = ["sacct", "--allusers", "--allocations", "--parsable2", "--noheader", f"--format={fields}"]
         words += ["--starttime=2000-01-01", "--duplicates"]
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
         rows = [line.split("|") for line in done.stdout.splitlines()]
         return [
-            AccountedJob(comment, nodes, state, _wall(began), _wall(ended))
-            for comment, nodes, state, began, ended in rows
+            AccountedJob(name, comment, nodes, state, _wall(began), _wall(ended))
+            for name, comment, nodes, state, began, ended in rows
             if began.startswith("2") and ended.startswith("2")
         ]
 

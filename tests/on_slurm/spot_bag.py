@@ -34,6 +34,8 @@ from tests.on_slurm.small_cluster import SmallCluster
 
 SPEEDUP = 60.0
 STEPS, STEP_S = 10, 1.0
+PLACES = 6
+"""Nodes: a job in a gang has its machines to itself."""
 NODES = """
 [[nodes]]
 label = "steady"
@@ -83,22 +85,27 @@ def play(folder: Path, *, jobs: int, kills: int, seed: int = 0) -> list[str]:
     ages_s = [record.seconds for record in records if record.revoked]
     cluster = SmallCluster(folder, steady=4, cloud=2, cpus=3, accounts=accounts.Accounts(folder))
     try:
-        run = RunFolder(folder / "runs" / "chain")
         (folder / "nodes.toml").write_text(NODES)
-        reaper = Reaper(cluster, ages_s, random.Random(seed))
-        _run_to_the_end(folder, cluster, reaper, jobs, kills)
-        return _check(run, cluster, reaper, jobs, kills)
+        lines = []
+        for machines in (1, 2):
+            run = RunFolder(folder / "runs" / f"gangs-of-{machines}")
+            reaper = Reaper(cluster, ages_s, random.Random(seed + machines))
+            _run_to_the_end(folder, cluster, reaper, run.path.name, machines, jobs // 2, kills // 2)
+            lines += [f"-- gangs of {machines}", *_check(run, cluster, reaper, machines, jobs // 2, kills // 2)]
+        return lines
     finally:
         cluster.end()
 
 
-def _run_to_the_end(folder: Path, cluster: SmallCluster, reaper: Reaper, jobs: int, kills: int) -> None:
+def _run_to_the_end(
+    folder: Path, cluster: SmallCluster, reaper: Reaper, name: str, machines: int, jobs: int, kills: int
+) -> None:
     command = [sys.executable, "-c", "from shoestring.cli import main; main()", "bag", "--on", "slurm"]
-    command += ["--market", str(folder / "nodes.toml"), "--recipe", "scispot", "--gangs", "1,2", "--name", "chain"]
+    command += ["--market", str(folder / "nodes.toml"), "--recipe", "scispot", "--gangs", str(machines), "--name", name]
     command += ["--speedup", str(SPEEDUP), "--budget", "50", "--deadline", "4d", "--job-takes", "10m"]
     command += ["--store", str(folder / "runs"), "--over", f"seed=0..{jobs - 1}", "--"]
     command += [sys.executable, str(CHAIN), "{seed}", str(STEPS), str(STEP_S)]
-    every_s = max(5.0, jobs * STEPS * STEP_S / 12 / (kills + 1))
+    every_s = max(5.0, jobs * STEPS * STEP_S / PLACES / machines / (kills + 1))
     for turn in range(kills + 1):
         with (folder / "controller.log").open("ab") as log:
             controller = subprocess.Popen(command, env=cluster.environment, stdout=log, stderr=log)
@@ -116,7 +123,7 @@ def _run_to_the_end(folder: Path, cluster: SmallCluster, reaper: Reaper, jobs: i
             raise AssertionError((folder / "controller.log").read_text()[-2000:])
 
 
-def _check(run: RunFolder, cluster: SmallCluster, reaper: Reaper, jobs: int, kills: int) -> list[str]:
+def _check(run: RunFolder, cluster: SmallCluster, reaper: Reaper, machines: int, jobs: int, kills: int) -> list[str]:
     study = Study.in_folder(run)
     reported = [entry.event for entry in run.entries() if isinstance(entry.event, JobReported)]
     values = {study.state.jobs[event.job].config["seed"]: event.metrics["value"] for event in reported}
@@ -127,9 +134,10 @@ def _check(run: RunFolder, cluster: SmallCluster, reaper: Reaper, jobs: int, kil
     plans = [decision for decision in decisions if isinstance(decision, PlanSaves)]
     assert plans, "no save was planned"
     starts = [decision for decision in decisions if isinstance(decision, StartSegment)]
+    assert {len(start.leases) for start in starts} == {machines}
     return [
-        f"{jobs} jobs, all results right; {len(starts)} starts, {sum(len(x.leases) > 1 for x in starts)} of gangs, "
-        f"{sum(x.resume_from is not None for x in starts)} from a checkpoint",
+        f"{jobs} jobs, all results right; {len(starts)} starts, "
+        f"{sum(x.resume_from is not None for x in starts)} of them from a checkpoint",
         f"{reaper.killed} nodes killed at recorded ages, the controller killed {kills} times",
         f"{len(plans)} plans of saves, the last: {plans[-1].why}",
         *_billed_as_accounted(run, cluster),
@@ -143,7 +151,7 @@ def _billed_as_accounted(run: RunFolder, cluster: SmallCluster) -> list[str]:
     entries = list(run.entries())
     granted = {x.event.lease: x.event for x in entries if isinstance(x.event, LeaseGranted)}
     ended = {x.event.lease: x.event for x in entries if isinstance(x.event, LeaseEnded) and x.event.lease in granted}
-    accounted = cluster.accounts.jobs(cluster.environment)
+    accounted = [job for job in cluster.accounts.jobs(cluster.environment) if run.path.name in job.name]
     steady_s, resumed_s, suspended_s = [0.0], [0.0], [0.0]
     for lease, end in ended.items():
         grant = granted[lease]

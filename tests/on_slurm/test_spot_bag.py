@@ -14,4 +14,5 @@ def test_a_bag_on_spot_nodes_is_right_and_billed_as_slurm_accounts_for_it(tmp_pa
         pytest.skip(f"no recorded lifetimes in {data_folder()}; set SHOESTRING_DATA to the folder that has them")
     small_cluster.install()
     small_cluster.install(accounts.PROGRAMS, accounts.PACKAGES)
-    assert play(tmp_path, jobs=24, kills=2)
+    lines = play(tmp_path, jobs=24, kills=2, seed=3)
+    assert sum(" nodes killed" in line and not line.startswith("0 ") for line in lines) == 2, lines
