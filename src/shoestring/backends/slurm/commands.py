@@ -17,7 +17,10 @@ from shoestring.backends.hosted_machines import OverLimit
 from shoestring.errors import BackendError, PermanentError, TransientError
 
 _TIMEOUT_S = 20.0
-_JOBS, _NODES = "%i|%T|%N|%S|%k", "%N|%P|%c|%f"
+_JOBS = "jobid:20|,state:20|,nodelist:2000|,lastschedeval:20|,comment:2000"
+"""Widths, which `squeue` fills with blanks: it cuts off what is longer. A job got its node when it was last considered
+by the scheduler; its start time is a later one once a node was resumed for it."""
+_NODES = "%N|%P|%c|%f"
 _FAILED = ("BOOT_FAIL", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT")
 _OVER = ("COMPLETED", "CANCELLED", *_FAILED)
 _SILENT = re.compile(
@@ -104,7 +107,7 @@ def power_down(node: str) -> None:
 # -- queries -----------------------------------------------------------------------------------------------------------
 def jobs(name: str) -> list[SlurmJob]:
     """All jobs of this name, including those that ended in the last minutes."""
-    return read_jobs(_call("squeue", "--noheader", "--states=all", f"--name={name}", f"--format={_JOBS}"))
+    return read_jobs(_call("squeue", "--noheader", "--states=all", f"--name={name}", f"--Format={_JOBS}"))
 
 
 def nodes() -> list[SlurmNode]:
@@ -130,7 +133,7 @@ def read_number(text: str) -> str:
 def read_jobs(text: str) -> list[SlurmJob]:
     found = []
     for line in text.splitlines():
-        fields = line.strip().split("|", 4)
+        fields = [field.strip() for field in line.split("|", 4)]
         if len(fields) == 5 and fields[0].isdigit():
             number, state, node, started, comment = fields
             found.append(SlurmJob(number, state, node, _wall(started) if node else None, comment))

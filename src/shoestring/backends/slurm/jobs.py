@@ -39,7 +39,7 @@ from shoestring.errors import BackendError, PermanentError
 from shoestring.kernel.types import LeaseId, Offer
 from shoestring.worker.task import LOG, read_json, write_json
 
-_JOB, _CALLBACKS = "job.json", "callbacks"
+_JOB, _STARTED, _CALLBACKS = "job.json", "started.json", "callbacks"
 _QUERY_EVERY_S = 2.0
 _LAST_QUERIES_EVERY_S = 0.3
 _CLOSE_TIMEOUT_S = 20.0
@@ -94,6 +94,7 @@ class SlurmJobs:
         """Released leases and their jobs, until those are cancelled or have given their nodes back."""
         self._cancelling: dict[tuple[str, LeaseId | None], Future[None]] = {}
         """A job as a whole, or the node of one lease."""
+        self._started: dict[LeaseId, float] = {}
         self._start_unknown: dict[LeaseId, float] = {}
         """Leases whose host has signed in, and since when Slurm has not said when their jobs started."""
         self._may_power_down = True
@@ -164,9 +165,12 @@ class SlurmJobs:
                 slurm.cancel(number)
         elif known and not self._give_back(lease, listed, others):
             return  # after the next query
-        if signed is not None and self._may_power_down and slurm.is_cloud(signed.node):
+        resumed = listed.nodes if known and signed is None and listed is not None and not others else ()
+        for node in (signed.node,) if signed is not None else resumed:  # also one that is still being resumed
+            if not self._may_power_down or not slurm.is_cloud(node):
+                continue
             try:
-                slurm.power_down(signed.node)
+                slurm.power_down(node)
             except PermanentError:
                 self._may_power_down = False  # for operators only: Slurm suspends the node after SuspendTime
         (self._post.folder(lease) / _JOB).unlink(missing_ok=True)
@@ -216,9 +220,8 @@ class SlurmJobs:
         """When its job got the node, which may have had to be resumed. Only asked of Slurm where nodes have a price."""
         if not self._labels:
             return signed_wall
-        job = self._view.jobs.get(self.job(lease) or "")
-        if job is not None and lease in job.leases and job.started_at is not None:
-            return min(signed_wall, job.started_at)
+        if lease in self._started:
+            return min(signed_wall, self._started[lease])
         since = self._start_unknown.setdefault(lease, time.monotonic())
         if time.monotonic() - since > _START_TIMEOUT_S:
             return signed_wall
@@ -281,6 +284,8 @@ class SlurmJobs:
             for lease in map(LeaseId, job.leases):
                 if not job.is_over and lease in open_leases and self.job(lease) is None:
                     self._adopt(lease, job)
+                if lease in open_leases and lease not in self._started and job.started_at is not None and self._labels:
+                    self._note_start(lease, job.started_at)
         kept = {self.job(lease) for lease in open_leases}
         for job in listed:
             if not job.is_over and job.number not in kept:
@@ -291,6 +296,13 @@ class SlurmJobs:
                 self._end(number, released)
             elif number in kept or number not in self._view.jobs or self._view.jobs[number].is_over:
                 del self._cancelling[key]
+
+    def _note_start(self, lease: LeaseId, started_at: float) -> None:
+        """The first time that Slurm gives: it gives another one when a node that was resumed for the job is up."""
+        path = self._post.folder(lease) / _STARTED
+        if not path.exists():
+            write_json(path, started_at)
+        self._started[lease] = read_json(path, float)
 
     def _adopt(self, lease: LeaseId, job: slurm.SlurmJob) -> None:
         write_json(self._post.folder(lease) / _JOB, _SubmittedJob(job.number, job.leases))
