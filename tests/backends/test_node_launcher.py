@@ -126,7 +126,7 @@ def test_a_node_that_cannot_be_ended_is_named_at_the_end_of_the_run(launcher, mo
 
 
 def test_the_next_controller_waits_for_a_launch_of_a_killed_one(launcher, tmp_path):
-    """As if it was killed: it is never asked again, and its command goes on."""
+    """As if it was killed: it is never asked again, and its command continues."""
     script = f'while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; echo "$1ed" >> {tmp_path}/calls'
     killed, request = launcher(script)
     killed.launch(request, "10.0.0.1:6379", 1000.0)

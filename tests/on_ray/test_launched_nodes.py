@@ -104,7 +104,7 @@ def test_a_node_is_launched_for_a_lease_granted_when_it_joins_and_ended_with_the
     request(observed, L0)
     while not launched.calls("launch"):
         observed.poll()
-    assert observed.seen(LeaseGranted) == [], "the loop goes on meanwhile"
+    assert observed.seen(LeaseGranted) == [], "the loop continues meanwhile"
     (launched.folder / "waits").unlink()
     granted = observed.wait_for(LeaseGranted)
     assert granted.billed_from < granted.at, "from when it was launched"

@@ -244,7 +244,7 @@ class SlurmJobs:
         return _FORGOTTEN if self._view.number > self._submitted.get(lease, ("", 0))[1] else None
 
     def _has_lost(self, job: slurm.SlurmJob, lease: LeaseId) -> bool:
-        """Has Slurm removed the failed node of this lease from a job that goes on without it?"""
+        """Has Slurm removed the failed node of this lease from a job that continues without it?"""
         signed = self._post.signed(lease)
         return job.state == "RUNNING" and signed is not None and signed.node not in job.nodes
 

@@ -70,7 +70,7 @@ class LifetimeSource:
 
 
 def is_like_2019(listing: Listing) -> bool:
-    """Google's machines that are preempted after a day at the latest, whoever rents them: nodes of one's own cluster
-    may be such machines."""
+    """Google's machines that are preempted after a day at the latest. Nodes of one's own cluster may be such
+    machines."""
     known = listing.offer.provider == GOOGLE or listing.offer.machine in preemptible_2019.BY_MACHINE
     return known and listing.max_life_s is not None
